@@ -1,1 +1,1 @@
-"""Nouns and rules: no await, no clock, no chance, no framework."""
+"""Nouns and rules: no await, no clock, no randomness, no framework."""

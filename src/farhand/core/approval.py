@@ -1,4 +1,4 @@
-"""A person's yes or no before a call may run."""
+"""A person's approval or denial before a call may run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from farhand.errors import Misuse
 
 
 class Answer(Struct, frozen=True, gc=False, kw_only=True):
-    """What the person said. Edited input arrives here and nowhere else."""
+    """What the person decided. Edited input arrives here and nowhere else."""
 
     approved: bool
     reason: str = ""
@@ -18,9 +18,9 @@ class Answer(Struct, frozen=True, gc=False, kw_only=True):
     scope: Literal["once", "thread"] = "once"
 
     def __post_init__(self) -> None:
-        # a host may pass on what a form sent: the text "false" is no yes
+        # a host may pass on what a form sent: the text "false" is not an approval
         if not isinstance(self.approved, bool):
-            raise Misuse(f"approved is True or False, not {self.approved!r}.")
+            raise Misuse(f"approved must be True or False, not {self.approved!r}.")
 
 
 class Approval(Struct, frozen=True, gc=False, kw_only=True):
@@ -33,4 +33,4 @@ class Approval(Struct, frozen=True, gc=False, kw_only=True):
     asked_input: dict[str, object] | None = None
     """The input as the model wrote it, when the person edited it."""
     by: dict[str, object] = {}
-    """The claims of the person who answered, who may be another than the one who asked."""
+    """The claims of the person who answered, who may differ from the person who asked."""

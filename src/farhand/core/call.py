@@ -1,7 +1,7 @@
 """One use of one tool, and the table of what may happen to it.
 
-Nothing outside this module changes a phase. A move the table does not have is answered with None,
-never with a call in a wrong state: nobody can finish what was not approved.
+Nothing outside this module changes a phase. A move that is not in the table returns None, never a call in a
+wrong state: nobody can finish what was not approved.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Move(StrEnum):
     STOP = "stop"
 
 
-# asked of every call again and again, and what a class has is looked up each time
+# read for every call again and again, and an enum member costs a class look-up each time
 _ASKING, _SETTLED, _SERVER = Phase.ASKING, Phase.SETTLED, Executor.SERVER
 
 MOVES: dict[Phase, dict[Move, Phase]] = {
@@ -74,20 +74,20 @@ class Take(Struct, frozen=True, gc=False):
 
 
 KEY = "key="
-"""Begins the request id of a call with a key. No id that comes over a wire has such a character."""
+"""Prefix of the request id of a call with a key. No id from a wire contains this character."""
 
 
 class ProgramRequest(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What came beside a call that a program made itself, without a run: the ids it may ask for it by."""
+    """The details of a call that a program made itself, without a run: the ids it may look it up by."""
 
     request_id: str | None = None
     message_id: str | None = None
     worker: str | None = None
-    """Without a request id: the worker that its caller is attached to, the only one who gets the answer. With
-    one: the worker that all its callers wait at, if it ends with them. Once the call is settled: the worker
-    that reports it."""
+    """Without a request id: the worker that its caller is attached to, the only one that gets the answer.
+    With one: the worker where all its callers wait, if it ends with them. Once the call is settled: the
+    worker that reports it."""
     is_reported: bool = True
-    """False until the program was told of the outcome, where it asked for that."""
+    """False until the program has received the outcome, if it asked for that."""
 
     @property
     def key(self) -> str | None:
@@ -97,7 +97,7 @@ class ProgramRequest(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Question(Struct, frozen=True, gc=False):
-    """Who asks a call: the tool of the call with this id. `key` tells its questions apart."""
+    """Who asks: the tool of the call with this id. `key` tells its questions apart."""
 
     call_id: str
     key: str
@@ -110,14 +110,14 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     run_id: str | None
     step: int = 0
     number: int = 0
-    """Its place among the calls of its step."""
+    """Its index among the calls of its step."""
     tool: str
     tool_version: str
     executor: Executor
     input: dict[str, object]
     model_call_id: str | None = None
     client_id: str | None = None
-    """The registered client that is asked to execute it."""
+    """The registered client that is to execute it."""
     request: ProgramRequest | None = None
     parent: Question | None = None
     """Set if a tool asks it. The model never sees such a call."""
@@ -127,9 +127,9 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     template: str | None = None
     """The title of its tool, with the names of inputs in it."""
     untrusted: bool = False
-    """As the tool was: what comes back is told to the model as data of strangers."""
+    """Copied from the tool: the model gets the output marked as data from strangers."""
     timeout_sec: float | None = None
-    """As declared, or as the model chose; unset means: by the way the run waits."""
+    """As declared, or as the model chose; None: depends on how the run waits."""
     opened_at: float
     phase: Phase
     version: int = 1
@@ -141,16 +141,16 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     """Of the result as it was sent, before the output check: a retried bad output is a repetition."""
     settled_at: float | None = None
     title: str | None = None
-    """What a registered client called its result."""
+    """The title that a registered client gave its result."""
     metadata: dict[str, object] | None = None
     output_summary: str | None = None
-    """The output in a few words, as its tool says them."""
+    """A short summary of the output, as its tool defines it."""
     settled_by: str = ""
-    """What the person is called who brought the result."""
+    """The name of the person who sent the result."""
 
     @property
     def heading(self) -> str | None:
-        """What people see instead of the tool's name, about the input that runs."""
+        """What people see instead of the tool's name, filled with the input that runs."""
         return None if self.template is None else fill(self.template, self.input)
 
     @property
@@ -159,7 +159,7 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def record(self) -> CallRecord:
-        """What is shown of it when its run is long over."""
+        """What pages show of it after its run is over."""
         answer = None if self.approval is None else self.approval.answer
         return CallRecord(
             took_sec=None if self.settled_at is None else round(self.settled_at - self.opened_at, 3),
@@ -172,18 +172,18 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def _approved_by(self) -> str:
-        """Who said yes or no; of a tool that is allowed for the whole thread, who did so then."""
+        """Who approved or denied it; for a tool that is allowed for the whole thread, who allowed it."""
         return "" if self.approval is None or self.approval.answer is None else name_in(self.approval.by)
 
     @property
     def blocks(self) -> bool:
-        """True while the run can only wait: for a person's yes or no, or for a far hand's result."""
+        """True while the run can only wait: for a person's approval, or for a far hand's result."""
         phase = self.phase
         return phase is _ASKING or (phase is not _SETTLED and self.executor is not _SERVER)
 
     @property
     def asks(self) -> bool:
-        """True while a person is asked about it: for a yes or no, or by a tool."""
+        """True while a person is asked about it: for an approval, or by a tool."""
         phase = self.phase
         return phase is _ASKING or (self.parent is not None and phase is not _SETTLED)
 
@@ -194,12 +194,12 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def is_unreported(self) -> bool:
-        """Settled, and the program that asked to be told of it was not told yet."""
+        """Settled, and not yet reported to the program that asked for a report."""
         return self.phase is _SETTLED and self.request is not None and not self.request.is_reported
 
     @property
     def requested_input(self) -> dict[str, object]:
-        """As it was asked for: a person may have edited it with the approval."""
+        """The input as it was requested: a person may have edited it with the approval."""
         asked = None if self.approval is None else self.approval.asked_input
         return self.input if asked is None else asked
 
@@ -211,14 +211,14 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
 
 
 def rejected_call(call: Call, outcome: Outcome, *, at: float) -> Call:
-    """A call that ended where it began: an unknown tool, or input its schema does not allow."""
+    """A call that ended when it was opened: an unknown tool, or input that does not match its schema."""
     return replace(
         call, phase=Phase.SETTLED, outcome=outcome, digest=digest(outcome), settled_at=at, deadline=None
     )
 
 
 def advance(call: Call, move: Move, **changes: object) -> Call | None:
-    """The call after this move, or None where the table has no such move."""
+    """The call after this move, or None if the table has no such move."""
     phase = MOVES[call.phase].get(move)
     if phase is None:
         return None

@@ -1,4 +1,4 @@
-"""A call as the fold of its events. Moves by the table of `call.py` alone; decides nothing."""
+"""A call as the fold of its events. Moves only by the table of `call.py`; decides nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from farhand.core.principal import Owner
 def opened_call(
     event: CallOpened | CallRejected, owner: Owner, thread_id: str, run_id: str | None, at: float
 ) -> Call:
-    """The call as it begins; a rejected one has its outcome at once."""
+    """The call as it starts; a rejected one has its outcome at once."""
     if isinstance(event, CallRejected):
         return _rejected(event, owner, thread_id, run_id, at)
     return Call(
@@ -85,13 +85,13 @@ def _rejected(event: CallRejected, owner: Owner, thread_id: str, run_id: str | N
 
 
 def moved(call: Call, event: CallMove, at: float) -> Call:
-    """The call after this event. The table has every move that a decision makes: a log that says otherwise
-    is broken."""
+    """The call after this event. The table has every move that a decision makes: a log that contradicts it is
+    broken."""
     match event:
         case ApprovalAnswered(approval=approval) if approval.answer is not None and approval.answer.approved:
             after = advance(call, Move.APPROVE, approval=approval, input=event.input, deadline=event.deadline)
         case ApprovalAnswered(approval=approval):
-            # the refusal itself is the call's outcome, in an event of its own
+            # the denial itself is the call's outcome, in a separate event
             after = replace(call, approval=approval)
         case CallTaken(holder=holder, deadline=deadline):
             free = advance(call, Move.RELEASE, take=None) or call
@@ -132,7 +132,7 @@ def _moved_request(request: ProgramRequest, event: OutcomeReported | CallersMove
 
 
 def _without_callers(request: ProgramRequest | None) -> ProgramRequest | None:
-    """Whoever waits for the call has its outcome now: any worker may report it."""
+    """All waiting callers now have the outcome: any worker may report it."""
     if request is None or request.request_id is None or request.worker is None:
         return request
     return replace(request, worker=None)

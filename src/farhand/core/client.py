@@ -1,6 +1,6 @@
 """An outside party that registered to run tools: a desktop program, an editor, a command line, a worker.
 
-Its id is a name that it chose inside its owner's own space: the same id of another owner is another client.
+Its id is a name that it chose inside its owner's space: the same id of another owner is another client.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ class Client(Struct, frozen=True, kw_only=True):
     client_id: str
     tools: tuple[Tool, ...]
     grace_sec: float
-    """How long it may be without a stream before its tools leave."""
+    """How long it may be without a stream before its tools are removed."""
     registered_at: float
     listened: bool = False
-    """Whether it ever had a stream: one that never had gets more time to open its first."""
+    """Whether it ever had a stream: a client that never had one gets more time to open its first."""
     version: int = 1
     holder: str = ""
-    """The program that is this client now: only its leaving takes the tools along."""
+    """The program that is this client now: only when it leaves are the tools removed."""
     former: str = ""
-    """The one before it, which may not have heard yet that it was succeeded."""
+    """The previous program, which may not know yet that it was replaced."""
 
 
 def tool_name(client_id: str, tool_id: str) -> str:
-    """What a client's tool is called everywhere but on its own wire."""
+    """The name of a client's tool everywhere but on its own wire."""
     return f"client_{client_id}_{tool_id}"
 
 
@@ -41,13 +41,13 @@ def tool_id(client_id: str, name: str) -> str:
 
 
 def with_tools(client: Client, tools: Sequence[Tool]) -> Client:
-    """The client after it registered these: one of the same name is replaced, the others stay."""
+    """The client after it registered these tools: one with the same name is replaced, the others stay."""
     merged = {tool.name: tool for tool in (*client.tools, *tools)}
     return replace(client, tools=tuple(merged.values()), version=client.version + 1)
 
 
 def held_by(client: Client, holder: str) -> Client:
-    """The client once this program is it."""
+    """The client once this program holds it."""
     return client if holder == client.holder else replace(client, holder=holder, former=client.holder)
 
 

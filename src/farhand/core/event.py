@@ -1,8 +1,8 @@
 """The events of a thread's log: the record that everything else is made from.
 
 An append stores one or more of these under the thread's next version, all with the same time. `state.py`
-folds them; readers are sent those that belong to a run. An event holds every fact that the fold needs, so
-nothing has to be read besides the log.
+folds them; readers get those that belong to a run. An event holds every fact that the fold needs, so nothing
+has to be read besides the log.
 """
 
 from __future__ import annotations
@@ -26,34 +26,35 @@ STOPPED = "stopped"
 
 
 class LogEvent(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type"):
-    """Base of all events: tagged in JSON, immutable, without what has its default."""
+    """Base of all events: tagged in JSON, immutable, defaults omitted."""
 
     in_feed: ClassVar[bool] = False
-    """Whether an owner's feed has it: not what the model is writing."""
+    """Whether it is in an owner's feed: the model's output is not."""
 
 
 class ThreadChange(LogEvent, frozen=True, gc=False):
-    """Base of what concerns the thread alone."""
+    """Base of events that concern only the thread."""
 
 
 class ModelOutput(LogEvent, frozen=True, gc=False):
-    """Base of what the model is doing: it reveals nothing stored, and what is lost of it is asked again."""
+    """Base of the model's output: it reveals nothing stored, and the model is asked again for what is
+    lost."""
 
 
 class RunMove(LogEvent, frozen=True, gc=False):
-    """Base of what begins, parks, resumes or ends a run."""
+    """Base of events that start, park, resume or end a run."""
 
 
 class RunClaim(RunMove, frozen=True, gc=False):
-    """Base of what makes the worker that appends it the one that advances the run."""
+    """Base of events that let the appending worker advance the run."""
 
 
 class CallChange(LogEvent, frozen=True, gc=False):
-    """Base of what happens to a call."""
+    """Base of events of a call."""
 
 
 class CallStep(CallChange, frozen=True, gc=False):
-    """Base of what moves a call that exists."""
+    """Base of events that move an existing call."""
 
 
 # ---------------------------------------------------------------------------------------- the thread
@@ -68,13 +69,13 @@ class ThreadRenamed(ThreadChange, frozen=True, gc=False, tag="thread-renamed"):
 
 
 class MessageAdded(ThreadChange, frozen=True, gc=False, tag="message-added"):
-    """A user's message. What the model says is folded from the events of its step."""
+    """A user's message. The model's messages are folded from the events of its steps."""
 
     message: UserMessage
 
 
 class MessageQueued(ThreadChange, frozen=True, gc=False, tag="message-queued"):
-    """A message of the user that came while a run was at work. The run that answers it, named here, begins
+    """A message of the user that came while a run was at work. The run that answers it, named here, starts
     when the one before it ends or waits."""
 
     message: UserMessage
@@ -86,13 +87,13 @@ class MessageQueued(ThreadChange, frozen=True, gc=False, tag="message-queued"):
 
 
 class MessagesCopied(ThreadChange, frozen=True, gc=False, tag="messages-copied"):
-    """The thread is a copy of another and begins with what was said there."""
+    """The thread is a copy of another and starts with its messages."""
 
     messages: tuple[Message, ...]
 
 
 class ThreadCut(ThreadChange, frozen=True, gc=False, tag="thread-cut"):
-    """Removes every message from this place on: `keep` is how many stay."""
+    """Removes every message from this index on: `keep` is how many stay."""
 
     keep: int
 
@@ -106,14 +107,14 @@ class ToolAllowed(ThreadChange, frozen=True, gc=False, tag="tool-allowed"):
 
 
 class ToolDisallowed(ThreadChange, frozen=True, gc=False, tag="tool-disallowed"):
-    """That permission was taken back, for every version of the tool."""
+    """That permission was withdrawn, for every version of the tool."""
 
     tool: str
 
 
 class ToolsBrought(ThreadChange, frozen=True, gc=False, tag="tools-brought"):
     """A later request for the same run brought other tools, named by their versions, or another name for it:
-    its next step is offered these."""
+    its next step gets these."""
 
     brought: tuple[str, ...]
     alias: str = ""
@@ -128,14 +129,14 @@ class RunStarted(RunClaim, frozen=True, gc=False, tag="run-started"):
     user_message_id: str | None = None
     hold_for: float = 0.0
     claims: dict[str, object] = {}
-    """Of the person who began it."""
+    """Of the person who started it."""
     brought: tuple[str, ...] = ()
     """Versions of the tools that its client brought."""
     alias: str = ""
     """The name that its client gave it."""
     fence: int = 1
-    """Of its first claim. It goes on from the run before: what the worker of that one still has on its way
-    must not pass for this one's."""
+    """Of its first claim. It continues from the previous run's fence: writes of that run's worker that are
+    still under way must not count as this one's."""
 
 
 class StepStarted(ModelOutput, frozen=True, gc=False, tag="step-started"):
@@ -149,7 +150,7 @@ class ModelDelayed(ModelOutput, frozen=True, gc=False, tag="model-delayed"):
 
 
 class TextAdded(ModelOutput, frozen=True, gc=False, tag="text-added"):
-    """`part` is the place of the block in the step."""
+    """`part` is the index of the block in the step."""
 
     part: int
     text: str
@@ -173,7 +174,7 @@ class InputAdded(ModelOutput, frozen=True, gc=False, tag="input-added"):
 
 
 class Echo(Struct, frozen=True, gc=False):
-    """A provider's own reasoning item, handed back to it unchanged; `part` is the block it belongs to."""
+    """A provider's own reasoning item, sent back to it unchanged; `part` is the block it belongs to."""
 
     part: int
     item: object
@@ -193,8 +194,8 @@ class StepDiscarded(LogEvent, frozen=True, gc=False, tag="step-discarded"):
 
 
 class RunParked(RunMove, frozen=True, gc=False, tag="run-parked"):
-    """Responses end here until a call of the run is answered. `is_kept`: its worker keeps it, since a tool
-    at work asks and nothing else goes on; else no process does."""
+    """Responses end here until a call of the run is answered. `is_kept`: its worker keeps it, since a running
+    tool waits for an answer and nothing else can continue; else no process does."""
 
     in_feed: ClassVar[bool] = True
 
@@ -210,7 +211,7 @@ class RunResumed(RunClaim, frozen=True, gc=False, tag="run-resumed"):
 
 
 class RunFinished(RunMove, frozen=True, gc=False, tag="run-finished"):
-    """`delivered` if somebody was reading then; else the answer waits for its first reader."""
+    """`delivered` if it had a reader then; else the answer waits for its first reader."""
 
     in_feed: ClassVar[bool] = True
 
@@ -220,7 +221,7 @@ class RunFinished(RunMove, frozen=True, gc=False, tag="run-finished"):
 
 
 class RunFailed(RunMove, frozen=True, gc=False, tag="run-failed"):
-    """`message` is for people who chat, `detail` for those who may inspect runs."""
+    """`message` is for people in the chat, `detail` for those who may inspect runs."""
 
     in_feed: ClassVar[bool] = True
 
@@ -279,8 +280,8 @@ class CallOpened(CallChange, frozen=True, gc=False, kw_only=True, tag="call-open
 
 
 class CallRejected(CallChange, frozen=True, gc=False, kw_only=True, tag="call-rejected"):
-    """An unknown tool, a bad input or a limit: only the model is told. `error` is for people who chat;
-    `failure` is what the model is told, if that is more."""
+    """An unknown tool, a bad input or a limit: only the model gets it. `error` is for people in the chat;
+    `failure` is for the model, if that is more."""
 
     in_feed: ClassVar[bool] = True
 
@@ -296,7 +297,7 @@ class CallRejected(CallChange, frozen=True, gc=False, kw_only=True, tag="call-re
 
 
 class ApprovalAnswered(CallStep, frozen=True, gc=False, kw_only=True, tag="approval-answered"):
-    """`approval` is the whole record, answer included; `input` and `deadline` hold from now on."""
+    """`approval` is the whole record, including the answer; `input` and `deadline` apply from now on."""
 
     in_feed: ClassVar[bool] = True
 
@@ -321,7 +322,7 @@ class ApprovalAnswered(CallStep, frozen=True, gc=False, kw_only=True, tag="appro
 
 
 class CallTaken(CallStep, frozen=True, gc=False, tag="call-taken"):
-    """`deadline` is set where taking starts the clock: for tools that run on the server."""
+    """`deadline` is set if taking starts the clock: for tools that run on the server."""
 
     in_feed: ClassVar[bool] = True
 
@@ -331,7 +332,7 @@ class CallTaken(CallStep, frozen=True, gc=False, tag="call-taken"):
 
 
 class TakeRenewed(CallStep, frozen=True, gc=False, tag="take-renewed"):
-    """The holder is still at it; `deadline` is the new one if this moved it."""
+    """The holder is still working; `deadline` is the new one if this moved it."""
 
     call_id: str
     holder: str
@@ -339,15 +340,16 @@ class TakeRenewed(CallStep, frozen=True, gc=False, tag="take-renewed"):
 
 
 class OutcomeReported(CallStep, frozen=True, gc=False, tag="outcome-reported"):
-    """The program that made the call is told of its outcome: `by` this worker; by none, it has been told."""
+    """The outcome is being reported to the program that made the call: `by` this worker; if empty, it has
+    been reported."""
 
     call_id: str
     by: str | None = None
 
 
 class CallersMoved(CallStep, frozen=True, gc=False, tag="callers-moved"):
-    """All who wait for the call do so at this worker from now on; at none: the call does not end with them
-    any more."""
+    """All callers that wait for the call do so at this worker from now on; if empty, the call no longer ends
+    with them."""
 
     call_id: str
     worker: str | None = None
@@ -371,9 +373,9 @@ class CallSettled(CallStep, frozen=True, gc=False, kw_only=True, tag="call-settl
     title: str | None = None
     metadata: dict[str, object] | None = None
     summary: str | None = None
-    """The output in a few words, for people."""
+    """A short summary of the output, for people."""
     answered_by: str = ""
-    """What the person is called who brought the result, if the sign-in says so."""
+    """The name of the person who sent the result, if the sign-in has one."""
 
 
 ThreadEvent: TypeAlias = (
@@ -438,7 +440,7 @@ CALL_MOVES = (
     OutcomeReported,
     CallersMoved,
 )
-"""Events that move a call which exists."""
+"""Events that move an existing call."""
 
 Event: TypeAlias = ThreadEvent | RunEvent | CallEvent
 
@@ -462,7 +464,8 @@ class ClientUnregistered(LogEvent, frozen=True, gc=False, tag="client-unregister
 
 
 class CallProgressed(LogEvent, frozen=True, gc=False, tag="call-progressed"):
-    """A client that executes a call says how far it is: for people who watch, not for journals or models."""
+    """A client that executes a call reports its progress: for people who watch, not for journals or
+    models."""
 
     call_id: str
     tool: str
@@ -471,4 +474,4 @@ class CallProgressed(LogEvent, frozen=True, gc=False, tag="call-progressed"):
 
 
 Notice: TypeAlias = ClientRegistered | ClientUnregistered | CallProgressed
-"""What an owner's feed has beside the events of threads."""
+"""Entries of an owner's feed besides the events of threads."""

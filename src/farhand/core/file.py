@@ -1,7 +1,8 @@
-"""What far hands or people bring that is too big for a result: kept apart, and referred to by its id.
+"""Content from far hands or people that is too big for a result: stored separately, and referred to by its
+id.
 
-A result refers to a file with `{"ref": "blob_…"}` anywhere in its output, a message with a `File` part. Knows
-nothing of where the bytes lie.
+A result refers to a file with `{"ref": "blob_…"}` anywhere in its output, a message with a `File` part. Does
+not know where the bytes are stored.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ PIECE_BYTES = 256 * 1024
 """How much of a file is stored and read at once."""
 
 REFS_AT_MOST = 64
-"""Of one result. More than a person could pick; each of them costs a look-up."""
+"""Per result. More than a person could pick; each costs a look-up."""
 
 NAME_BYTES = 200
 UNNAMED = "file"
 
 
 class FileRules(Struct, frozen=True, kw_only=True):
-    """What is taken, and how much of it. Bytes, unless the name says otherwise."""
+    """What is accepted, and how much of it. In bytes, unless the name says otherwise."""
 
     size: int = 10 * 1024 * 1024
     types: tuple[str, ...] = (
@@ -43,7 +44,7 @@ class FileRules(Struct, frozen=True, kw_only=True):
     bytes_per_principal: int = 1024 * 1024 * 1024
     bytes_per_tenant: int = 20 * 1024 * 1024 * 1024
     uploads_per_principal: int = 8
-    """Arriving at the same time, on one worker."""
+    """Uploads at the same time, on one worker."""
 
 
 class StoredFile(Struct, frozen=True, kw_only=True):
@@ -58,12 +59,12 @@ class StoredFile(Struct, frozen=True, kw_only=True):
 
     @property
     def pieces(self) -> int:
-        """An empty file has one piece, with nothing in it."""
+        """An empty file has one empty piece."""
         return max(1, -(-self.size // PIECE_BYTES))
 
 
 class Kept(Struct, frozen=True):
-    """How much is kept for somebody, also of files that are still on their way."""
+    """How much is stored for an owner, including files that are still arriving."""
 
     files: int = 0
     size: int = 0
@@ -74,7 +75,7 @@ def is_ref(text: str) -> bool:
 
 
 def refs_in(value: object) -> tuple[str, ...]:
-    """The files that a result refers to, each once, in the order they stand there."""
+    """The files that a result refers to, each once, in order of appearance."""
     if not isinstance(value, _HOLDERS):
         return ()
     found: dict[str, None] = {}
@@ -92,7 +93,7 @@ def refs_in(value: object) -> tuple[str, ...]:
 
 
 def _containers(values: Iterable[object]) -> list[_Holder]:
-    """Those that may hold more: most values of a large result are plain, and each step costs."""
+    """Only containers: most values of a large result are plain, and each step costs."""
     return [each for each in values if isinstance(each, _HOLDERS) and each]
 
 
@@ -105,7 +106,7 @@ def clean_name(text: str) -> str:
 
 
 def media_type_of(content_type: str) -> str | None:
-    """`type/subtype` in small letters, without its parameters; None for anything else."""
+    """`type/subtype` in lower case, without parameters; None for anything else."""
     kind = content_type.partition(";")[0].strip().lower()
     return kind if len(kind) <= 127 and _MEDIA_TYPE.fullmatch(kind) else None
 
@@ -117,7 +118,7 @@ def is_pattern(text: str) -> bool:
 
 
 def is_listed(media_type: str, listed: Collection[str]) -> bool:
-    """Whether a list such as `image/*, application/pdf` has this type."""
+    """Whether a list such as `image/*, application/pdf` includes this type."""
     family = media_type.partition("/")[0]
     return any(each in (media_type, f"{family}/*", "*/*") for each in listed)
 
@@ -132,7 +133,7 @@ _MEDIA_TYPE = re.compile(f"{_WORD}/{_WORD}")
 
 
 def _shortened(name: str) -> str:
-    """At most so many bytes, as file systems count; what follows the last dot is kept if it is short."""
+    """At most this many bytes, as file systems count; a short extension is kept."""
     raw = name.encode(errors="replace")
     if len(raw) <= NAME_BYTES:
         return raw.decode()

@@ -1,7 +1,7 @@
 """The fold of a thread's log: `apply` is the only place where a thread changes.
 
-The same function serves what happens now and what is read again after a restart, so a state can be thrown
-away at any time. Must not decide anything: an event in the log has happened.
+The same function serves live events and those read again after a restart, so a state can be dropped at any
+time. Must not decide anything: an event in the log has happened.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ from farhand.core.thread import (
 )
 
 SETTLED_KEPT = 32
-"""Settled direct calls that a state keeps. Late results for older ones find them in the look-up."""
+"""Settled direct calls that a state keeps. Late results for older ones are answered from the look-up rows."""
 
 
 def append(thread: ThreadState, events: tuple[Event, ...], at: float) -> None:
-    """One append of the log: every event of it, and the thread's next version."""
+    """One append of the log: all its events, and the thread's next version."""
     for event in events:
         apply(thread, event, at)
     thread.version += 1
@@ -123,7 +123,8 @@ def _bring_tools(thread: ThreadState, event: ToolsBrought, at: float) -> None:
 
 
 def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
-    # settled calls of runs before this one are in the messages; a late result finds them in the look-up
+    # settled calls of earlier runs are in the messages; late results for them are answered from the look-up
+    # rows
     thread.calls = {
         call_id: call
         for call_id, call in thread.calls.items()
@@ -146,7 +147,7 @@ def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
 
 
 def _count_event(thread: ThreadState) -> RunProgress:
-    """The thread's run, which has one event more."""
+    """Counts one more event; returns the thread's run."""
     run = thread.run
     assert run is not None, "the log has a run before its events"
     run.seq += 1
@@ -154,7 +155,7 @@ def _count_event(thread: ThreadState) -> RunProgress:
 
 
 def _written(thread: ThreadState) -> list[Block]:
-    """What the model has written of its step, which has one event more."""
+    """Counts one more event; returns what the model has written of its step."""
     run = _count_event(thread)
     if run.blocks is None:
         run.blocks = []
@@ -162,7 +163,7 @@ def _written(thread: ThreadState) -> list[Block]:
 
 
 def _write_nothing(thread: ThreadState, event: StepStarted | InputAdded | ModelDelayed, at: float) -> None:
-    """For readers alone; the whole input comes with the call."""
+    """For readers only; the complete input comes with the call."""
     _written(thread)
 
 
@@ -186,7 +187,7 @@ def _finish_step(thread: ThreadState, event: StepFinished, at: float) -> None:
         blocks = [block for block in blocks if block.asked is None and not block.is_reasoning]
     for echo in event.echoes:
         if all(block.part != echo.part or block.asked is not None for block in blocks):
-            # a reasoning item of which the provider shows no text
+            # a reasoning item whose text the provider does not reveal
             blocks.insert(echo.part, Block(echo.part, is_reasoning=True))
     if blocks or not is_cut:
         echoes = {echo.part: echo.item for echo in event.echoes}
@@ -236,9 +237,9 @@ def _deliver_answer(thread: ThreadState, event: AnswerDelivered, at: float) -> N
 
 
 def _judge_waiting(thread: ThreadState, run: RunProgress) -> bool:
-    """Waiting, if only a person or a far hand can move the run on: a tool that asks waits for them, too. A
-    run with a tool that may run, since it was approved, does not wait, parked or not. True if every call that
-    the model asked for in the last step has its outcome."""
+    """Sets the run to waiting if only a person or a far hand can move it on: a tool that asks waits for them
+    too. A run with a tool that may run because it was approved does not wait, parked or not. True if every
+    call that the model requested in the last step has its outcome."""
     undone: list[Call] = []
     if run.blocks is None:
         run_id, step = run.run_id, run.step
@@ -268,7 +269,7 @@ def _open_call(thread: ThreadState, event: CallOpened | CallRejected, at: float)
         return
     run.seq += 1
     if call.parent is not None:
-        # its step has ended, and the model knows nothing of it
+        # its step has ended, and the model does not see it
         _judge_waiting(thread, run)
         return
     if run.opened:
@@ -284,7 +285,7 @@ def _open_call(thread: ThreadState, event: CallOpened | CallRejected, at: float)
 def _move_call(thread: ThreadState, event: CallMove, at: float) -> None:
     after = moved(thread.calls[event.call_id], event, at)
     if after.run_id is None and after.phase is Phase.SETTLED:
-        # in the order they were settled: one that took long must not be the first to be forgotten
+        # in the order they were settled: a call that took long must not be dropped first
         del thread.calls[after.call_id]
     thread.calls[after.call_id] = after
     run = thread.run
@@ -307,8 +308,8 @@ def _forget_oldest(thread: ThreadState) -> None:
 
 
 def _is_needed(thread: ThreadState, call: Call) -> bool:
-    """Whether a tool that is at work asked it, and finds the answer if it is run again; or whether its
-    outcome is still to be reported."""
+    """Whether a running tool asked it, and needs the answer if it is run again; or whether its outcome is
+    still to be reported."""
     if call.is_unreported:
         return True
     parent = None if call.parent is None else thread.calls.get(call.parent.call_id)
@@ -332,7 +333,7 @@ def _add_results(thread: ThreadState, run: RunProgress) -> None:
 
 def _resolved(asked: Asked, call: Call) -> Resolved:
     assert call.outcome is not None, "only settled calls have results"
-    # the model is told what ran: a person may have edited the input
+    # the model gets what ran: a person may have edited the input
     ran = call.input if call.approval is not None else asked.input
     return Resolved(
         asked.call_id, asked.tool, ran, call.outcome, asked.model_call_id, call.untrusted, call.record

@@ -1,4 +1,4 @@
-"""What an id looks like. Making one needs chance, so that is `clock.fresh()`."""
+"""What an id looks like. Generating one needs randomness, so that is `clock.fresh()`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def is_chosen_id(text: str) -> bool:
 
 
 def is_client_id(text: str) -> bool:
-    """True for an id that a registered client may choose, for itself or for a tool of its own."""
+    """True for an id that a registered client may choose, for itself or for one of its tools."""
     return _TOOL_NAME.fullmatch(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""How a call can end, the digest that tells two results apart, and what the model is shown of it."""
+"""How a call can end, the digest that tells two results apart, and what the model sees of it."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Failure(
     tag_field="kind",
     tag="failure",
 ):
-    """`error` is for the model, which has to mend its input, and for the record."""
+    """`error` is for the model, which has to correct its input, and for the log."""
 
     error: str
     public: str = ""
-    """What people who chat are shown instead of `error`; empty if they are shown the same."""
+    """What people in the chat see instead of `error`; empty if they see the same."""
 
 
 class Denied(Struct, frozen=True, gc=False, tag_field="kind", tag="denied"):
@@ -53,12 +53,12 @@ def kind_of(outcome: Outcome) -> str:
 
 
 def canonical(value: object) -> bytes:
-    """Keys sorted, UTF-8, no blanks; 1 and 1.0 differ."""
+    """Keys sorted, UTF-8, no whitespace; 1 and 1.0 differ."""
     return _canonical.encode(value)
 
 
 def digest(value: object) -> str:
-    """SHA-256 of the canonical JSON: equal for what was sent twice, different for anything else."""
+    """SHA-256 of the canonical JSON: equal for the same value sent twice, different for anything else."""
     return hashlib.sha256(_canonical.encode(value)).hexdigest()
 
 
@@ -89,17 +89,17 @@ def seen_by_model(outcome: Outcome) -> Seen:
 
 
 def public(outcome: Outcome) -> Outcome:
-    """The outcome as people who chat are shown it."""
+    """The outcome as people in the chat see it."""
     return Failure(outcome.public) if isinstance(outcome, Failure) and outcome.public else outcome
 
 
 def public_error(outcome: Outcome) -> str:
-    """Why there is no output, in a sentence for people who chat; empty for a success."""
+    """Why there is no output, in a sentence for people in the chat; empty for a success."""
     return reason_of(public(outcome))
 
 
 def reason_of(outcome: Outcome) -> str:
-    """The same with all that is recorded: for those who may inspect runs."""
+    """The same with everything that is recorded: for those who may inspect runs."""
     match outcome:
         case Success():
             return ""
@@ -120,18 +120,18 @@ def _error(body: dict[str, str]) -> Seen:
 
 
 def cut(text: str, limit: int) -> str:
-    """The text in at most so many bytes, with a mark where it was cut."""
+    """The text in at most this many bytes, with a mark where it was cut."""
     raw = text.encode(errors="replace")
     if len(raw) <= limit:
         return text
-    mark = f"\n[cut here: {len(raw)} bytes in all]"
+    mark = f"\n[cut here: {len(raw)} bytes in total]"
     return raw[: max(0, limit - len(mark))].decode(errors="ignore") + mark
 
 
 def _cut(text: str) -> str:
-    # measured in bytes, since providers bill and limit those; the record keeps the whole result
+    # measured in bytes, since providers bill and limit those; the log keeps the whole result
     raw = text.encode(errors="replace")
     if len(raw) <= MODEL_SEES_AT_MOST:
         return text
     kept = raw[:MODEL_SEES_AT_MOST].decode(errors="ignore")
-    return f"{kept}\n[cut here: {len(raw)} bytes in all, the first {MODEL_SEES_AT_MOST} shown]"
+    return f"{kept}\n[cut here: {len(raw)} bytes in total, showing the first {MODEL_SEES_AT_MOST}]"

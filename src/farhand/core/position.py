@@ -1,7 +1,7 @@
-"""Places in the record: an event with its number, how far a reader is, an entry of a feed.
+"""Places in the log: an event with its number, how far a reader is, an entry of a feed.
 
-Every event is stored before a reader is sent it, so a number means the same event for ever. `Position` counts
-characters, too, because the clients of every wire hand it back as they got it.
+Every event is stored before a reader gets it, so a number means the same event for ever. `Position` counts
+characters too, because the clients of every wire return it as they got it.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from msgspec import Struct
 from farhand.core.event import DELTAS, Event, Notice
 
 Happening: TypeAlias = Event | Notice
-"""What an owner's feed tells of: runs, calls with or without a run, clients."""
+"""What an owner's feed reports: runs, calls with or without a run, clients."""
 
 
 class News(Struct, frozen=True, gc=False):
-    """One entry of an owner's feed, over all runs."""
+    """One entry of an owner's feed, across all runs."""
 
     no: int
     at: float
@@ -38,14 +38,14 @@ class Entry(Struct, frozen=True, gc=False):
 
     @property
     def end(self) -> Position:
-        """Where a reader stands once it has this piece."""
+        """The reader's position once it has this piece."""
         if isinstance(self.event, DELTAS):
             return Position(self.seq, self.offset + len(self.event.text))
         return Position(self.seq, 0)
 
 
 class Position(Struct, frozen=True, gc=False, order=True):
-    """How far a reader is: the last event it has; of a text, how many characters of it."""
+    """How far a reader is: the last event it has; for a text, how many characters of it."""
 
     seq: int = 0
     offset: int = 0
@@ -68,7 +68,7 @@ def parse_position(text: str) -> Position | None:
 class Bookmark(Struct, frozen=True, gc=False):
     """A position, and which run it is in: in another run of the thread the same numbers mean other events.
 
-    `mark` is empty where a reader does not say; then it means the current run.
+    `mark` is empty if a reader does not send one; then it means the current run.
     """
 
     position: Position
@@ -84,7 +84,7 @@ def mark_of(run_id: str) -> str:
 
 
 def parse_bookmark(text: str) -> Bookmark | None:
-    """None for anything but a position, or a position with `~` and a mark behind it."""
+    """None for anything but a position, or a position followed by `~` and a mark."""
     place, tilde, mark = text.partition("~")
     position = parse_position(place)
     if position is None or (tilde and _MARK.fullmatch(mark) is None):

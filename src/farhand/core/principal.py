@@ -9,10 +9,10 @@ from msgspec import Struct, field
 from farhand.core.outcome import canonical
 
 Claims: TypeAlias = dict[str, object]
-"""What a sign-in says of a person beside the name: a small JSON object."""
+"""What a sign-in says about a person besides the name: a small JSON object."""
 
 CLAIMS_BYTES = 4096
-"""At most, as JSON: they are stored with every run and call that the person begins."""
+"""Maximum size as JSON: they are stored with every run and call that the person starts."""
 
 SCOPES = frozenset({"chat", "answer", "approve", "client", "execute", "inspect"})
 DEFAULT_SCOPES = frozenset({"chat", "answer", "approve"})
@@ -20,26 +20,26 @@ DEFAULT_SCOPES = frozenset({"chat", "answer", "approve"})
 
 
 def are_claims(value: object) -> bool:
-    """Whether this can be kept as claims: a JSON object of at most 4 KiB."""
+    """Whether this can be stored as claims: a JSON object of at most 4 KiB."""
     if not isinstance(value, dict):
         return False
     try:
         text = canonical(value)
-    # what JSON cannot hold: a date, a number as a name, half a character
+    # what JSON cannot encode: a date, a number as a key, a lone surrogate
     except (TypeError, ValueError):
         return False
     return len(text) <= CLAIMS_BYTES and b"\\u0000" not in text
 
 
 NAMES = ("name", "preferred_username", "email", "sub")
-"""Claims that name a person, as OpenID Connect calls them; the first one counts."""
+"""Claims that name a person, as OpenID Connect calls them; the first one present wins."""
 NAME_CHARS = 80
 
 
 def name_in(claims: Claims) -> str:
-    """What a person is called, for others to read; empty if the sign-in does not say."""
-    told = (claims.get(each) for each in NAMES)
-    name = next((each for each in told if isinstance(each, str) and each.strip()), "")
+    """A person's name, for others to read; empty if the sign-in has none."""
+    names = (claims.get(each) for each in NAMES)
+    name = next((each for each in names if isinstance(each, str) and each.strip()), "")
     return "".join(each if each.isprintable() else " " for each in name)[:NAME_CHARS].strip()
 
 
@@ -51,16 +51,16 @@ class Owner(Struct, frozen=True, gc=False, order=True):
 
 
 def is_of(owner: Owner, tenant: str, subject: str | None) -> bool:
-    """Whether it is this subject of the tenant; None is any of them."""
+    """Whether it is this subject of the tenant; None matches any of them."""
     return owner.tenant == tenant and subject in (None, owner.subject)
 
 
 class Principal(Struct, frozen=True, gc=False):
-    """What the `authenticate` hook answers: one person or program, and what it may do.
+    """What the `authenticate` hook returns: one person or program, and what it may do.
 
     A program that registers tools gets `Principal("acme", "indexer", frozenset({"client", "answer"}))`.
-    `claims` is a small JSON object, at most 4 KiB, that server tools find in `current().claims`: it is kept
-    with the runs and calls that this person begins, and with the approvals that this person gives.
+    `claims` is a small JSON object, at most 4 KiB, that server tools find in `current().claims`: it is stored
+    with the runs and calls that this person starts, and with the approvals that this person gives.
     """
 
     tenant: str

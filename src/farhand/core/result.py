@@ -1,4 +1,4 @@
-"""A result brings an outcome to a call; a receipt is our answer to it."""
+"""A result carries an outcome to a call; a receipt is our answer to it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Result(Struct, frozen=True, gc=False, kw_only=True):
     title: str | None = None
     metadata: dict[str, object] | None = None
     by: str = ""
-    """What the person is called who answers; empty for a program."""
+    """The name of the person who answers; empty for a program."""
 
 
 class Winner(Struct, frozen=True, gc=False):
-    """The outcome a call has and keeps: every later result is told this one."""
+    """The outcome a call has and keeps: every later result gets this one in its receipt."""
 
     kind: str
     digest: str

@@ -21,7 +21,7 @@ ENDED = frozenset({RunState.DONE, RunState.STOPPED, RunState.FAILED})
 
 
 class Run(Struct, frozen=True, gc=False, kw_only=True):
-    """A run as it is at one version of its thread: a copy for readers and lists.
+    """A run at one version of its thread: a copy for readers and lists.
 
     `fence` counts the claims on it: a command that names an older one changes nothing.
     """
@@ -33,27 +33,27 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
     parked: bool = False
     """No process keeps it."""
     kept: bool = False
-    """Its responses have ended as at a park, but its worker keeps it for the tools that ask."""
+    """Its responses have ended as they do when it parks, but its worker keeps it for the tools that ask."""
     step: int = 0
     fence: int = 1
     since: int = 0
-    """The version of the thread before the run began: its events are in the rows after it."""
+    """The version of the thread before the run started: its events are in the rows after it."""
     last_seq: int = 0
     started_at: float
     hold_for: float = 0.0
-    """How long it is held at a pause, as it was started; 0 if a pause ends the response."""
+    """How long it is held at a pause, as requested at its start; 0 if a pause ends the response."""
     ended_at: float | None = None
     error: str | None = None
     is_delivered: bool = True
-    """Whether its answer reached a reader; one that ended unread waits for its first."""
+    """Whether its answer reached a reader; an answer that ended unread waits for its first."""
     user_message_id: str | None = None
     """The message that it answers."""
     claims: dict[str, object] = {}
-    """Of the person who began it."""
+    """Of the person who started it."""
     brought: tuple[str, ...] = ()
-    """Versions of the tools that its client described, and executes itself."""
+    """Versions of the tools that its client describes and executes itself."""
     alias: str = ""
-    """The name that its client gave it in its newest request; empty if the client has none for it."""
+    """The name that its client gave it in its newest request; empty if it has none."""
 
     @property
     def active(self) -> bool:
@@ -66,8 +66,7 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def waits(self) -> bool:
-        """Only a person or a far hand can move it on; held or parked. No tool of the server is ready to
-        run."""
+        """Only a person or a far hand can move it on; held or parked. No server tool is ready to run."""
         return self.state is RunState.WAITING
 
 

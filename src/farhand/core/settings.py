@@ -1,4 +1,4 @@
-"""How patient farhand is and how much it takes. Values only, wherever they come from."""
+"""How patient farhand is and how much it accepts. Values only, wherever they come from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from farhand.core.file import FileRules
 from farhand.errors import BadSetting
 
 Wait: TypeAlias = Literal["turn", "hold"]
-"""Where only far hands are waited for: `turn` ends the response, `hold` keeps it open."""
+"""What a response does while only far hands are waited for: `turn` ends it, `hold` keeps it open."""
 
 
 class Patience(Struct, frozen=True, kw_only=True):
@@ -22,8 +22,8 @@ class Patience(Struct, frozen=True, kw_only=True):
     park_for: float = 3 * 24 * 3600.0
     held_call: float = 60.0
     typed_call: float = 5 * 60.0
-    """The same if its card takes longer than a press: somebody types, picks a file or a
-    colour, takes a photo, or lets the browser find a place."""
+    """The same if its card takes longer than a click: the person types, picks a file or a colour, takes a
+    photo, or lets the browser find the location."""
     client_call: float = 30.0
     server_tool: float = 120.0
     lease: float = 15.0
@@ -33,7 +33,7 @@ class Patience(Struct, frozen=True, kw_only=True):
     client_grace: float = 5.0
     """How long a registered client may be without its stream, unless it asked for another time."""
     client_first: float = 60.0
-    """The same for one that never had a stream."""
+    """The same for a client that never had a stream."""
     keep_settled: float = 7 * 24 * 3600.0
     recheck: float = 30.0
     """Within this time of a revocation the open streams and sockets of a sign-in are closed."""
@@ -52,13 +52,13 @@ class Limits(Struct, frozen=True, kw_only=True):
     title: int = 256
     metadata: int = 16 * 1024
     running_per_principal: int = 16
-    """Runs at work at once; one that waits for a person or a far hand does not count."""
+    """Runs at work at once; a run that waits for a person or a far hand does not count."""
     running_per_tenant: int = 1_000
     runs_per_min: int = 60
-    """New runs of one principal."""
+    """New runs per principal."""
     runs_per_min_of_tenant: int = 6_000
     stored_bytes: int = 1024 * 1024 * 1024
-    """Messages and files of one principal."""
+    """Messages and files per principal."""
     stored_bytes_of_tenant: int = 64 * 1024 * 1024 * 1024
     open_calls_per_run: int = 32
     open_calls_per_thread: int = 64
@@ -73,7 +73,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     socket_frames_per_sec: int = 50
     socket_idle_sec: float = 60.0
     streams_per_principal: int = 64
-    """Open streams and sockets; a socket that many requests share takes as many at once."""
+    """Open streams and sockets; a socket that many requests share counts once for each of them."""
     streams_per_worker: int = 20_000
     results_per_sec: int = 500
     results_burst: int = 1_000
@@ -81,13 +81,13 @@ class Limits(Struct, frozen=True, kw_only=True):
     failed_sign_ins_per_min: int = 10
     body_within_sec: float = 10.0
     stalled_after_sec: float = 30.0
-    """A reader that takes nothing for this long is let go; it can resume."""
+    """A reader that takes nothing for this long is disconnected; it can resume."""
 
 
-# `object`: a type is checked only by programs that use a type checker
+# `object`: not every caller checks types
 def check_wait(value: object, name: str) -> None:
     if value not in ("turn", "hold"):
-        raise BadSetting(f"{name} is 'turn' or 'hold', not {value!r}.")
+        raise BadSetting(f"{name} must be 'turn' or 'hold', not {value!r}.")
 
 
 class ChatRules(Struct, frozen=True, kw_only=True):

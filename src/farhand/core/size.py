@@ -1,4 +1,4 @@
-"""How many bytes, in words for a sentence. Pure."""
+"""A number of bytes as readable text. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ KIB, MIB, GIB = 1024, 1024**2, 1024**3
 
 
 def size_in_words(count: int) -> str:
-    """`1 MiB` for a round limit, `20.1 MB` for a size that somebody brought, `812 bytes` for a small one."""
+    """`1 MiB` for a round limit, `20.1 MB` for the size of an upload, `812 bytes` for a small one."""
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if count >= unit and count % unit == 0:
             return f"{count // unit} {name}"

@@ -1,6 +1,6 @@
-"""A thread as it is now: what its log says, folded into one record.
+"""The current state of a thread: its log, folded into one record.
 
-Made and changed by `core/fold.py` alone; everyone else reads it. Must not decide anything.
+Created and changed only by `core/fold.py`; everything else reads it. Must not decide anything.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ class RunProgress(Struct, kw_only=True):
     user_message_id: str | None
     started_at: float
     since: int = 0
-    """The version of the thread before the run began: its events are in the rows after it."""
+    """The version of the thread before the run started: its events are in the rows after it."""
     hold_for: float = 0.0
     state: RunState = RunState.RUNNING
     is_parked: bool = False
     is_kept: bool = False
-    """Responses have ended as at a park, but its worker keeps it: tools of it are at work, and ask."""
+    """Responses have ended as they do when it parks, but its worker keeps it: its tools are running and wait
+    for answers."""
     step: int = 0
     fence: int = 1
     seq: int = 0
     blocks: list[Block] | None = None
-    """What the model has written of the step under way; None between steps."""
+    """What the model has written of the current step; None between steps."""
     opened: int = 0
-    """How many calls the step under way has so far."""
+    """How many calls the current step has so far."""
     ended_at: float | None = None
     error: str = ""
     is_delivered: bool = True
@@ -82,7 +83,7 @@ class ThreadState(Struct, kw_only=True):
     """How many there have been."""
     calls: dict[str, Call] = field(default_factory=dict)
     queued: MessageQueued | None = None
-    """What the user said while the run was at work: answered when that ends or waits."""
+    """What the user sent while the run was at work: answered when that ends or waits."""
 
     @property
     def exists(self) -> bool:
@@ -94,7 +95,7 @@ class ThreadState(Struct, kw_only=True):
 
     @property
     def is_asking(self) -> bool:
-        """Whether the active run waits for a person's yes or no, or for what a tool of it asks."""
+        """Whether the active run waits for a person's approval, or for an answer to one of its tools."""
         run = self.active_run
         return run is not None and any(
             call.asks and call.run_id == run.run_id for call in self.calls.values()
@@ -128,7 +129,7 @@ class ThreadState(Struct, kw_only=True):
         )
 
     def step_calls(self) -> list[Call]:
-        """The calls of the run's last step, in the order in which the model asked for them."""
+        """The calls of the run's last step, in the order in which the model requested them."""
         run = self.run
         if run is None:
             return []
@@ -145,7 +146,7 @@ class ThreadState(Struct, kw_only=True):
         return None
 
     def unfinished_parts(self) -> tuple[Text | Reasoning, ...]:
-        """What the model has written so far of the step that is under way."""
+        """What the model has written so far of the current step."""
         blocks = [] if self.run is None else self.run.blocks or []
         written = [(block, "".join(block.pieces)) for block in blocks if block.asked is None]
         return tuple([Reasoning(text) if block.is_reasoning else Text(text) for block, text in written])

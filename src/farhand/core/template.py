@@ -1,4 +1,4 @@
-"""Titles and summaries that name values: `Weather in {location}`.
+"""Titles and summaries with placeholders: `Weather in {location}`.
 
 Owns the syntax: `{name}`, `{name.inner}`, and `{{` or `}}` for a brace. Only members of JSON objects are
 looked up, so a template reaches nothing else. Must not know what a template is for.
@@ -12,14 +12,14 @@ from farhand.core.thread import printable
 
 MOST_CHARS = 120
 MISSING = "…"
-"""Stands for a value that is not there, or is no short text."""
+"""Stands for a value that is missing or is not a short text."""
 
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 _NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 def names_in(template: str) -> list[str]:
-    """The names in its braces, in their order; `ValueError` says what is wrong with one."""
+    """The names in its braces, in order; a `ValueError` says what is wrong with one."""
     names: list[str] = []
     for piece in _PIECE.finditer(template):
         if piece[0] in ("{{", "}}"):
@@ -36,10 +36,10 @@ def names_in(template: str) -> list[str]:
 
 
 def fill(template: str, values: object) -> str:
-    """The text with its values, in one line and of at most 120 characters."""
+    """The text with its values, on one line and at most 120 characters long."""
 
     def value(piece: re.Match[str]) -> str:
-        return piece[0][0] if piece[1] is None else _shown(_found(values, piece[1]))
+        return piece[0][0] if piece[1] is None else _short_text(_found(values, piece[1]))
 
     return shorten_line(_PIECE.sub(value, template))
 
@@ -57,11 +57,11 @@ def _found(values: object, name: str) -> object:
     return values
 
 
-def _shown(value: object) -> str:
+def _short_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, str | int | float):
         return str(value)
     if isinstance(value, list) and value and not any(isinstance(each, list | dict) for each in value):
-        return ", ".join(map(_shown, value))
+        return ", ".join(map(_short_text, value))
     return MISSING

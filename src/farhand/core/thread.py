@@ -1,4 +1,4 @@
-"""A conversation: what was said, as the server remembers it. A client's copy is never believed."""
+"""A conversation as the server remembers it. A client's copy is never trusted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from farhand.core.run import RunState
 
 
 class Used(NamedTuple):
-    """When which thread was used: its place in a list, which stays where it was when the thread moves on."""
+    """When a thread was used: its place in a list, which stays the same when the thread moves on."""
 
     at: float
     thread_id: str
@@ -26,7 +26,7 @@ class Thread(Struct, frozen=True, gc=False, kw_only=True):
     created_at: float
     updated_at: float
     allowed: tuple[str, ...] = ()
-    """Tool versions a person allowed once for this whole thread."""
+    """Tool versions that a person allowed for this whole thread."""
 
     @property
     def used(self) -> Used:
@@ -67,8 +67,8 @@ class File(Struct, frozen=True, gc=False, tag_field="kind", tag="file"):
 
 
 class Note(Struct, frozen=True, gc=False, tag_field="kind", tag="note"):
-    """What a page tells the model beside the user's words, such as what it shows at the moment. It is never
-    shown as if the user had written it."""
+    """What a page tells the model besides the user's words, such as what it currently shows. It is never
+    displayed as if the user had written it."""
 
     label: str
     text: str
@@ -110,7 +110,7 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
 
 
 class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What pages show of a call that is over, beside its outcome: the model is told none of it."""
+    """What pages show of a finished call, besides its outcome: the model gets none of it."""
 
     took_sec: float | None = None
     title: str | None = None
@@ -120,7 +120,7 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     is_always_allowed: bool = False
     """Whether the tool was approved for the whole thread."""
     answered_by: str = ""
-    """What the person is called who answered it or decided on it, if the sign-in says so."""
+    """The name of the person who answered it or decided on it, if the sign-in has one."""
 
 
 class Resolved(Struct, frozen=True, gc=False):
@@ -132,7 +132,7 @@ class Resolved(Struct, frozen=True, gc=False):
     outcome: Outcome
     model_call_id: str | None = None
     untrusted: bool = False
-    """Whether the model is told that the outcome holds words of strangers."""
+    """Whether the model is warned that the outcome contains words of strangers."""
     record: CallRecord | None = None
 
 
@@ -152,9 +152,9 @@ Message: TypeAlias = UserMessage | AssistantMessage | ResultsMessage
 
 
 def apart(message: Message) -> Message:
-    """The same message, its inputs and outputs nobody else's: whatever is done to them changes no record."""
+    """The same message with its own copies of inputs and outputs: changing them changes no record."""
     if isinstance(message, UserMessage):
-        # texts and files can't be changed
+        # texts and files are immutable
         return message
     if isinstance(message, ResultsMessage):
         return replace(message, results=tuple(map(_resolved_apart, message.results)))
@@ -177,9 +177,9 @@ def _resolved_apart(resolved: Resolved) -> Resolved:
 
 
 def printable(text: str) -> str:
-    """In one line, without characters that nobody sees and that may turn the rest around."""
-    shown = text if text.isprintable() else "".join([char if char.isprintable() else " " for char in text])
-    return " ".join(shown.split())
+    """On one line, without invisible characters that could reorder the rest."""
+    visible = text if text.isprintable() else "".join([char if char.isprintable() else " " for char in text])
+    return " ".join(visible.split())
 
 
 def text_of(message: Message) -> str:

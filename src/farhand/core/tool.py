@@ -29,30 +29,30 @@ class Tool(Struct, frozen=True, kw_only=True, dict=True):
     timeout_sec: float | None = None
     approval_timeout_sec: float | None = None
     may_ask: bool = False
-    """True if some call of it may need a person's yes."""
+    """True if some of its calls may need a person's approval."""
     idempotent: bool = False
     returns_text: bool = False
     """True for a declared return type of `str`: such an output is never parsed as JSON."""
     card: str | None = None
     client_id: str | None = None
-    """Whose it is, if a registered client runs it."""
+    """The registered client that runs it, if any."""
     is_foreign: bool = False
-    """True if its schemas come from outside, so a value is refused that would take too long to check."""
+    """True if its schemas come from outside, so a value that would take too long to check is refused."""
     title: str | None = None
-    """What people are shown instead of its name: a template over the input (`template.py`)."""
+    """What people see instead of its name: a template over the input (`template.py`)."""
     needs_approval: bool = False
-    """True if its client wants a person's yes to each call of it, whatever the server's policy is."""
+    """True if its client wants a person's approval for each of its calls, whatever the server's policy is."""
     untrusted: bool = False
-    """True if what it brings may hold words of strangers: the model is told that they are no instructions."""
+    """True if its output may contain words of strangers: the model is told that they are not instructions."""
 
     @cached_property
     def version(self) -> str:
-        """Changes with anything that a person who approved it relied on. Every call asks for it."""
+        """Changes with anything that a person who approved it relied on. Every call needs it."""
         promised = (self.name, self.description, self.input_schema, self.executor, self.output_schema)
-        # what most tools don't have leaves the versions of the others as they were
+        # an attribute that most tools lack must not change the versions of the others
         return digest(promised if self.title is None else (*promised, self.title))[:32]
 
 
 def digest_of_approval(tool_version: str, input: dict[str, object]) -> str:
-    """What exactly a person said yes to: this version of the tool with this input."""
+    """What exactly a person approved: this version of the tool with this input."""
     return digest((tool_version, input))

@@ -154,7 +154,7 @@ async def test_an_error_that_is_too_long_is_cut_and_taken(serve: Serve) -> None:
     assert (run.status, run.outcome) == (200, {"type": "success"})
     error = scene.seen[0].error or ""
     assert error.startswith("öö")
-    assert error.endswith("[cut here: 10000 bytes in all]")
+    assert error.endswith("[cut here: 10000 bytes in total]")
     assert len(error.encode()) <= 4 * 1024
     # sent again, it is the same result: nothing is corrected
     again = await page.post("/ag-ui", page.input(messages=page.messages[:-1]))

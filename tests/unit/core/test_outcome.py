@@ -136,7 +136,7 @@ def test_the_model_sees_a_result_up_to_its_limit_and_a_mark_where_it_was_cut() -
     fits = "a" * MODEL_SEES_AT_MOST
     assert seen_by_model(Success(fits)) == Seen(fits)
     assert seen_by_model(Success(fits + "b")).text == (
-        f"{fits}\n[cut here: {MODEL_SEES_AT_MOST + 1} bytes in all, the first {MODEL_SEES_AT_MOST} shown]"
+        f"{fits}\n[cut here: {MODEL_SEES_AT_MOST + 1} bytes in total, showing the first {MODEL_SEES_AT_MOST}]"
     )
 
 
@@ -154,7 +154,7 @@ def test_a_text_is_cut_to_a_limit_that_counts_its_mark(shift: int) -> None:
     text = "x" * shift + "€" * 100
     short = cut(text, 100)
     assert len(short.encode()) <= 100
-    assert short.endswith(f"[cut here: {300 + shift} bytes in all]")
+    assert short.endswith(f"[cut here: {300 + shift} bytes in total]")
     assert text.startswith(short.partition("\n[cut here")[0])
 
 

@@ -111,7 +111,7 @@ def test_an_unknown_default_wait_is_an_error_in_every_source(
     assert refusal().endswith("config.toml: chat.wait: expected 'turn' or 'hold', got 'held'.")
     monkeypatch.setenv("FARHAND_CHAT__WAIT", "forever")
     assert refusal() == "FARHAND_CHAT__WAIT: expected 'turn' or 'hold', got 'forever'."
-    with pytest.raises(BadSetting, match=r"chat.wait is 'turn' or 'hold', not 'held'\."):
+    with pytest.raises(BadSetting, match=r"chat.wait must be 'turn' or 'hold', not 'held'\."):
         # a program without a type checker
         ChatRules(wait="held")  # type: ignore[arg-type]
 

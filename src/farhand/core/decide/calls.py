@@ -1,4 +1,4 @@
-"""The rules of a call: who may move it, when, and what late-comers are told.
+"""The rules of a call: who may move it, when, and which receipts latecomers get.
 
 One function per command. Several results and answers of one message are decided together by `accept`.
 """
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 CHANGED = Failure("The tool changed since it was approved and was not run; ask again.")
 MOST_SPANS = 10
-"""So many times its own time a call may take in all while its client reports progress."""
+"""A call may take this many times its own time in total while its client reports progress."""
 
 ASKER_GONE = "the tool that asked has ended"
 UNKNOWN_END = Failure(
@@ -57,16 +57,16 @@ class Reply(Struct, frozen=True, gc=False):
 
 
 class Checked(Struct, frozen=True, gc=False):
-    """A far hand's result with the outcome it has after its output was checked against the schema."""
+    """A far hand's result with its outcome after the output was checked against the schema."""
 
     result: Result
     outcome: Outcome
     summary: str | None = None
-    """The output in a few words, for people."""
+    """A short summary of the output, for people."""
 
 
 class Plan:
-    """The calls of a thread as they will be after the events decided so far. Local to one decision."""
+    """The calls of a thread after the events decided so far. Local to one decision."""
 
     def __init__(self, thread: ThreadState, now: float) -> None:
         self.events: list[Event] = []
@@ -84,7 +84,7 @@ class Plan:
         return None if call is None else self.call(call.call_id)
 
     def add(self, call: Call, *events: CallMove) -> Call:
-        """These events move the call."""
+        """Moves the call by these events."""
         for event in events:
             call = moved(call, event, self.now)
         self._calls[call.call_id] = call
@@ -92,7 +92,7 @@ class Plan:
         return call
 
     def end_questions(self, call_id: str) -> None:
-        """The tool of this call has ended: what it is still asking is cancelled."""
+        """The tool of this call has ended: its open questions are cancelled."""
         for call in self._thread.open_calls():
             if call.parent is not None and call.parent.call_id == call_id:
                 self.add(call, _cancelled(call, ASKER_GONE))
@@ -112,7 +112,7 @@ class Plan:
 
 def settle(thread: ThreadState, checked: Checked, *, now: float) -> Decision[Receipt]:
     """A far hand's result. The first one that is stored wins, whoever has taken the call: a take only keeps
-    others from doing the same work meanwhile."""
+    others from doing the same work."""
     plan = Plan(thread, now)
     receipt = _settle(plan, checked)
     return plan.decision(receipt)
@@ -128,7 +128,7 @@ def approve(thread: ThreadState, reply: Reply, *, now: float, patience: Patience
 def accept(
     thread: ThreadState, brought: Sequence[Checked | Reply], *, now: float, patience: Patience
 ) -> Decision[list[Receipt]]:
-    """All that one message brings: what is accepted of it is accepted together."""
+    """All submissions of one message: those that are accepted are accepted together."""
     plan = Plan(thread, now)
     receipts: list[Receipt] = []
     for item in brought:
@@ -142,7 +142,7 @@ def accept(
 def _settle(plan: Plan, checked: Checked) -> Receipt:
     result = checked.result
     call = plan.call(result.call_id)
-    # what runs on the server is answered by nobody else
+    # nobody else answers for a server tool
     if call is None or call.executor is Executor.SERVER:
         return Unknown()
     if call.phase is Phase.SETTLED:
@@ -173,7 +173,7 @@ def _answer(plan: Plan, reply: Reply, *, is_held: bool, patience: Patience) -> R
 def _answered(
     plan: Plan, call: Call, reply: Reply, *, is_held: bool, patience: Patience
 ) -> tuple[Event, ...]:
-    """Adds the answer to the plan; gives what follows from it for the thread."""
+    """Adds the answer to the plan; returns what follows from it for the thread."""
     assert call.approval is not None, "only a call with an approval is answered"
     answer = reply.answer
     if not answer.approved:
@@ -182,9 +182,9 @@ def _answered(
         plan.add(call, event, settled(call, Denied(answer.reason)))
         return ()
     input = call.input if answer.input is None else answer.input
-    # as JSON tells them apart: to Python 1, 1.0 and true are equal
+    # compared as JSON: in Python 1, 1.0 and true are equal
     is_edited = canonical(input) != canonical(call.input)
-    # a yes without an edit is to the question as it was asked, so it keeps the digest of the question
+    # an approval without an edit answers the question as it was asked, so it keeps its digest
     asked = call.approval.digest
     approval = replace(
         call.approval,
@@ -195,7 +195,7 @@ def _answered(
         by=reply.by,
     )
     if call.run_id is None and call.executor is Executor.SERVER:
-        # nobody may ever be attached to it: its time counts from the yes
+        # it may never have a caller attached: its time counts from the approval
         deadline: float | None = server_deadline(call.timeout_sec, plan.now, patience)
     else:
         deadline = ready_deadline(
@@ -244,8 +244,8 @@ def take(
     instead_of: str | None = None,
     deadline: float | None = None,
 ) -> Decision[Receipt]:
-    """Accepted means: execute it. It lasts a while and is renewed by taking again. `instead_of` names a
-    holder whose own take ends with this one; `deadline` is the new one if this moves it."""
+    """Accepted means: execute it. A take expires and is renewed by taking again. `instead_of` names a holder
+    whose own take ends with this one; `deadline` is the new one if this moves it."""
     call = _far_call(thread, call_id)
     if call is None:
         return Decision(Unknown())
@@ -266,8 +266,8 @@ def take(
 def renew(
     thread: ThreadState, call_id: str, holder: str, *, now: float, patience: Patience
 ) -> Decision[Receipt]:
-    """The same for a registered client that reports progress: it has its time again, from now on, up to
-    `MOST_SPANS` times that time in all."""
+    """Like `take`, for a registered client that reports progress: its time starts again now, up to
+    `MOST_SPANS` times that time in total."""
     call = thread.calls.get(call_id)
     deadline = None if call is None else _renewed_deadline(call, now, patience)
     return take(thread, call_id, holder, now=now, deadline=deadline)
@@ -283,7 +283,7 @@ def _renewed_deadline(call: Call, now: float, patience: Patience) -> float | Non
 
 
 def release(thread: ThreadState, call_id: str, holder: str, *, now: float) -> Decision[Receipt]:
-    """Gives a taken call back, so that another hand may execute it."""
+    """Gives a taken call back, so that another client may execute it."""
     call = _far_call(thread, call_id)
     if call is None:
         return Decision(Unknown())
@@ -308,8 +308,9 @@ def start(
     patience: Patience,
     fence: int | None = None,
 ) -> Decision[Call | None]:
-    """A server tool begins: the intent is stored before the effect. None if it must not: somebody was faster,
-    the run was taken over, or the tool is not the one that was approved (then the call fails)."""
+    """Starts a server tool: the intent is stored before the effect. None if it must not start: another
+    process was faster, the run was taken over, or the tool is not the one that was approved (then the call
+    fails)."""
     call = thread.calls.get(call_id)
     if call is None or call.executor is not Executor.SERVER or call.phase is not Phase.READY:
         return Decision(None)
@@ -324,8 +325,8 @@ def start(
 def start_direct(
     thread: ThreadState, seen: Call, tool: Tool | None, worker: str, *, now: float, patience: Patience
 ) -> Decision[Call | None]:
-    """The same for a call without a run, by this worker. Its time has been counting since it was opened or
-    approved. One that a worker held which is gone is taken over, if it is still as it was `seen` then."""
+    """Like `start`, for a call without a run, by this worker. Its time has been counting since it was opened
+    or approved. A call held by a worker that is gone is taken over, if it is still as it was `seen` then."""
     call = thread.calls.get(seen.call_id)
     if call is None or call.executor is not Executor.SERVER or call.run_id is not None:
         return Decision(None)
@@ -341,8 +342,8 @@ def start_direct(
 
 
 def abandon(thread: ThreadState, seen: Call) -> Decision[bool]:
-    """A direct call whose worker is gone while its tool was running: how it ended is unknown, however late it
-    is by now. False if the call has moved since it was `seen`."""
+    """A direct call whose worker disappeared while its tool was running: its outcome is unknown, however late
+    it is by now. False if the call has changed since it was `seen`."""
     call = thread.calls.get(seen.call_id)
     if call is None or call.phase is not Phase.TAKEN or call.version != seen.version:
         return Decision(False)
@@ -358,8 +359,8 @@ def finish(
     summary: str | None = None,
     fence: int | None = None,
 ) -> Decision[Receipt]:
-    """The outcome of a tool that ran on the server, for the claim that began it: once another one has the
-    run, it may have begun the tool again, and the outcome of that counts."""
+    """The outcome of a tool that ran on the server, for the claim that started it: another claim on the run
+    may have started the tool again, and then that outcome counts."""
     call = thread.calls.get(call_id)
     if call is None:
         return Decision(Unknown())
@@ -378,8 +379,8 @@ def finish(
 def recovered(
     thread: ThreadState, may_repeat: Callable[[Call], bool], *, now: float, patience: Patience
 ) -> tuple[Event, ...]:
-    """For a run that goes on after a crash: a tool that was running is run again only if it may be repeated;
-    else its end is unknown, however late it is by now."""
+    """For a run that continues after a crash: a tool that was running is run again only if it may be
+    repeated; else its outcome is unknown, however late it is by now."""
     events: list[Event] = []
     for call in thread.step_calls():
         if call.executor is not Executor.SERVER or call.phase is not Phase.TAKEN:
@@ -414,13 +415,13 @@ def expire(thread: ThreadState, call_id: str, *, now: float) -> Decision[bool]:
 
 
 def cancel(thread: ThreadState, call_ids: Collection[str], reason: str) -> Decision[int]:
-    """Stops these calls as far as they are open; how many those were."""
+    """Cancels the open calls among these; returns how many there were."""
     ended = [_cancelled(call, reason) for call in thread.open_calls() if call.call_id in call_ids]
     return Decision(len(ended), with_questions(thread, *ended))
 
 
 def give_up(thread: ThreadState, call_ids: Collection[str], error: str) -> Decision[int]:
-    """Fails calls whose hand is gone. One that was not approved yet cannot fail: it is cancelled."""
+    """Fails calls whose executor is gone. A call that was not approved yet cannot fail: it is cancelled."""
     ended = [
         _cancelled(call, error) if call.phase is Phase.ASKING else settled(call, Failure(error))
         for call in thread.open_calls()
@@ -450,14 +451,14 @@ def settled(
 
 
 def with_questions(thread: ThreadState, *ended: CallSettled) -> tuple[CallSettled, ...]:
-    """The ends of these calls, and of what their tools are still asking: nobody waits for those answers."""
+    """The ends of these calls, and of their tools' open questions: nobody waits for those answers."""
     call_ids = {event.call_id for event in ended}
     asked = [
         _cancelled(call, ASKER_GONE)
         for call in thread.open_calls()
         if call.parent is not None and call.parent.call_id in call_ids and call.call_id not in call_ids
     ]
-    # a question is asked by a server tool, so it has none of its own
+    # a server tool asks a question, so a question has none of its own
     return (*ended, *asked)
 
 
@@ -475,7 +476,7 @@ def _is_overdue(call: Call, now: float) -> bool:
 
 
 def _expired(plan: Plan, call: Call) -> Receipt:
-    """Whoever comes too late settles the call as such, and is told so."""
+    """A submission that comes too late settles the call as timed out, and its receipt says so."""
     plan.require_overdue(call)
     after = plan.add(call, _timed_out(call))
     plan.end_questions(call.call_id)

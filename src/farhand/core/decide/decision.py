@@ -1,5 +1,5 @@
-"""What a decision gives: events to append, the answer to whoever asked, and when that is still true; and what
-somebody is told who comes when the call has moved on."""
+"""The result of a decision: events to append, the answer to the caller, and until when it holds; and the
+receipts for submissions that come after the call has moved on."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Decision(Struct, Generic[T_co], frozen=True):
-    """`answer` may be given once `events` are durable; without events, once the store confirms that the state
-    on which it was decided is durable and still the newest.
+    """`answer` may be returned once `events` are durable; without events, once the store confirms that the
+    state on which it was decided is durable and still the newest.
 
-    `not_after` and `not_before` are judged by the store's own clock where the append is written: an append
+    `not_after` and `not_before` are judged by the store's own clock when the append is written: an append
     that comes too late or too early changes nothing and is decided again.
     """
 
@@ -34,7 +34,7 @@ class Decision(Struct, Generic[T_co], frozen=True):
 
 
 def late_result(call: Call, *, sent: str | None) -> Receipt:
-    """For a settled call: who sent the same is told that it is there, everybody else who won."""
+    """For a settled call: the sender of the same result gets `Repeated`, any other sender gets the winner."""
     winner = call.winner
     assert winner is not None, "only a settled call has a winner"
     if call.digest == sent:
@@ -47,13 +47,13 @@ def late_result(call: Call, *, sent: str | None) -> Receipt:
 
 
 def late_answer(call: Call, answer: Answer) -> Receipt | None:
-    """None while the person is still asked. An answer is the same if all of it is: the decision, the edit,
+    """None while the person is still asked. An answer is the same only as a whole: the decision, the edit,
     the reason and the scope, whoever gave it."""
     if call.approval is not None and call.approval.answer is not None:
-        given = call.approval.answer
-        # by digest, since 1, 1.0 and true are equal to Python and three different edits
-        if digest(given) == digest(answer):
+        first = call.approval.answer
+        # by digest, since in Python 1, 1.0 and true are equal, but they are three different edits
+        if digest(first) == digest(answer):
             return Repeated()
-        kind = "approved" if given.approved else "denied"
-        return Conflict(Winner(kind, digest(given), call.approval.answered_at or 0.0))
+        kind = "approved" if first.approved else "denied"
+        return Conflict(Winner(kind, digest(first), call.approval.answered_at or 0.0))
     return late_result(call, sent=None) if call.phase is Phase.SETTLED else None

@@ -1,6 +1,6 @@
-"""The rules of calls that no model asks for.
+"""The rules of calls that no model requests.
 
-A program makes one itself, without a run: who opens it, and when nobody misses it. A server tool at work
+A program makes one itself, without a run: who opens it, and when nobody misses it. A running server tool
 opens one, a question, and waits for it.
 """
 
@@ -30,7 +30,7 @@ class NoRoom(Struct, frozen=True, gc=False):
 
 
 class RequestUsed(Struct, frozen=True, gc=False):
-    """A call of this thread has the same request id. Of other threads the store knows."""
+    """A call of this thread has the same request id. The store checks other threads."""
 
     call: Call
 
@@ -38,8 +38,8 @@ class RequestUsed(Struct, frozen=True, gc=False):
 def open_direct(
     thread: ThreadState, opening: Opening, *, title: str, now: float, settings: Settings, room: int
 ) -> Decision[Call | NoRoom | RequestUsed]:
-    """The call as it is opened, in its thread, which is created if it is new. `room` is how many calls that
-    have to wait the tenant may still open."""
+    """The opened call, in its thread, which is created if it is new. `room` is how many waiting calls the
+    tenant may still open."""
     used = _call_of_request(thread, opening)
     if used is not None:
         return Decision(RequestUsed(used))
@@ -54,13 +54,14 @@ def open_direct(
 
 
 def cancel_unwanted(thread: ThreadState, call_ids: Collection[str], reason: str) -> Decision[int]:
-    """Stops those of these calls that nobody misses now that their callers are gone; how many those were."""
+    """Cancels those of these calls that nobody misses now that their callers are gone; returns how many there
+    were."""
     unwanted = [call.call_id for call in thread.open_calls() if is_unwanted(call)]
     return cancel(thread, [call_id for call_id in call_ids if call_id in unwanted], reason)
 
 
 def is_unwanted(call: Call) -> bool:
-    """Whether nobody would miss this call without its caller: it has no request id to be asked for by, and
+    """Whether nobody would miss this call without its caller: it has no request id to look it up by, and
     nobody has approved it."""
     if call.run_id is not None or call.parent is not None:
         # a question ends with the tool that asks it
@@ -76,8 +77,8 @@ def add_caller(
     """The call with one more caller, who waits at this worker; None if it is gone.
 
     A call that ends with its callers stops doing so once one of them waits at another worker, or would leave
-    it open: nobody there knows when the others leave. `is_lost`: the worker that they waited at when the call
-    was `seen` is gone, and they with it.
+    it open: nobody there knows when the others leave. `is_lost`: the worker where they waited when the call
+    was `seen` is gone, and so are they.
     """
     call = thread.calls.get(seen.call_id)
     if call is None or call.phase is Phase.SETTLED or call.request is None or call.request.worker is None:
@@ -89,7 +90,7 @@ def add_caller(
 
 
 def cancel_with_callers(thread: ThreadState, call_id: str, worker: str, reason: str) -> Decision[int]:
-    """The last caller at this worker was cancelled: so is the call, unless somebody elsewhere may want it."""
+    """The last caller at this worker was cancelled: so is the call, unless a caller elsewhere may want it."""
     call = thread.calls.get(call_id)
     if call is None or call.request is None or call.request.worker != worker:
         return Decision(0)
@@ -99,7 +100,7 @@ def cancel_with_callers(thread: ThreadState, call_id: str, worker: str, reason: 
 def claim_report(
     thread: ThreadState, seen: Call, worker: str, *, is_lost: bool = False
 ) -> Decision[Call | None]:
-    """This worker tells the program of the outcome; None if another one does. `is_lost`: the one that did
+    """This worker reports the outcome to the program; None if another one does. `is_lost`: the one that did
     when the call was `seen` is gone."""
     call = thread.calls.get(seen.call_id)
     if call is None or not call.is_unreported or call.request is None:
@@ -114,7 +115,7 @@ def claim_report(
 
 
 def reported(thread: ThreadState, call_id: str) -> Decision[bool]:
-    """The program has been told of the outcome."""
+    """The program has received the outcome."""
     call = thread.calls.get(call_id)
     if call is None or not call.is_unreported:
         return Decision(False)
@@ -132,7 +133,7 @@ def _call_of_request(thread: ThreadState, opening: Opening) -> Call | None:
 
 
 class AskerGone(Struct, frozen=True, gc=False):
-    """The call whose tool asks is not at work any more: it was settled, or somebody else runs it."""
+    """The call whose tool asks is not running any more: it was settled, or another worker runs it."""
 
 
 class QuestionChanged(Struct, frozen=True, gc=False):
@@ -145,8 +146,8 @@ Asked = Call | NoRoom | AskerGone | QuestionChanged
 def open_question(
     thread: ThreadState, opening: Opening, holder: str, *, now: float, settings: Settings, room: int
 ) -> Decision[Asked]:
-    """The question as it is opened, or as it was when a tool that is run again asked it before. `holder` runs
-    the tool that asks. While a question is open, the deadline of that tool is out of reach."""
+    """The opened question, or the existing one if a tool that is run again asked it before. `holder` runs the
+    tool that asks. While a question is open, the deadline of that tool is out of reach."""
     assert opening.parent is not None, "a question names the call that asks it"
     parent = thread.calls.get(opening.parent.call_id)
     if parent is None or parent.phase is not Phase.TAKEN:
@@ -170,9 +171,9 @@ def open_question(
 
 
 def _hold(parent: Call, question: Call, holder: str, now: float, settings: Settings) -> TakeRenewed:
-    """The asking tool gets its whole time once the question is answered."""
+    """The asking tool gets its full time once the question is answered."""
     span = parent.timeout_sec or settings.patience.server_tool
-    # a question that needs an approval gets its own deadline with the yes
+    # a question that needs approval gets its own deadline when it is approved
     answered_by = (question.deadline or now) + settings.patience.park_for
     deadline = max(parent.deadline or 0.0, answered_by + span + BACKSTOP_SEC)
     return TakeRenewed(parent.call_id, holder, deadline)

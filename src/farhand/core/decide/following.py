@@ -1,4 +1,4 @@
-"""What a request brings beside answers to open calls: tools, and a message that is to be answered next."""
+"""What a request contains besides answers to open calls: tools, and a message that is to be answered next."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from farhand.core.tool import Tool
 
 
 class Queued(Struct, frozen=True, gc=False):
-    """The message is stored. A run of this id answers it when the run before has had its turn."""
+    """The message is stored. A run with this id answers it when the run before is done."""
 
     run_id: str
 
@@ -46,7 +46,7 @@ def bring(
     *,
     alias: str,
 ) -> Decision[list[Receipt]]:
-    """What is accepted, and the tools that its request brought, in one append."""
+    """The accepted submissions, and the tools that their request brought, in one append."""
     brought = bring_tools(thread, run_id, tools, alias=alias)
     return Decision(
         accepted.answer,
@@ -60,9 +60,9 @@ def bring(
 def answer_next(
     thread: ThreadState, accepted: Decision[list[Receipt]], message: UserMessage, new: NewRun
 ) -> Decision[tuple[Next, list[Receipt]]]:
-    """Answers to the run before and a new message, in one append. The run has its turn with the answers, and
-    the message is queued behind it. Where nothing but a page or a person can move it on, the user has moved
-    on instead. Nothing counts if the message cannot be taken."""
+    """Answers to the previous run and a new message, in one append. The run continues with the answers, and
+    the message is queued behind it. If only a page or a person could move the run on, the new message ends it
+    instead. Nothing is applied if the message cannot be accepted."""
     known = _known(thread, message)
     if isinstance(known, NotStarted):
         return Decision((known, []))
@@ -79,7 +79,7 @@ def answer_next(
     if run.state is RunState.WAITING and asked:
         if len(asked) == len(undone):
             return begin_after(thread, accepted, message, new)
-        # nobody is shown the rest, and what was just approved has to run
+        # nobody sees the rest, and what was just approved has to run
         left = tuple(settled(call, Cancelled(MOVED_ON)) for call in asked)
     brought = tuple(tool.version for tool in new.brought)
     queue = MessageQueued(message, new.run_id, new.hold_for, new.claims, brought, new.alias)
@@ -87,7 +87,7 @@ def answer_next(
 
 
 def _known(thread: ThreadState, message: UserMessage) -> Next | None:
-    """What was said of the message before, or why it cannot be taken; None for a new one."""
+    """What the message was answered before, or why it cannot be accepted; None for a new one."""
     queued, said = thread.queued, thread.user_message(message.message_id)
     if said is not None and (said != message or thread.run is None):
         return NotStarted("different_message")
@@ -114,7 +114,7 @@ def _taken(
 
 def _moved(calls: Collection[Call], events: Collection[Event]) -> list[Call]:
     """The calls as these events leave them."""
-    # when they happen makes no difference here
+    # their time makes no difference here
     after = {call.call_id: call for call in calls}
     for event in events:
         if isinstance(event, CALL_MOVES) and event.call_id in after:

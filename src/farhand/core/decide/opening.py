@@ -1,4 +1,4 @@
-"""What a call is when it is opened: asking, ready or running, and until when."""
+"""The state of a call when it is opened: asking, ready or running, and until when."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from farhand.core.tool import Executor, Tool, digest_of_approval
 
 TYPED_CARDS = frozenset({"text", "form", "file", "photo", "location", "color"})
 BACKSTOP_SEC = 1.0
-"""A tool's own limit is kept where it runs; the stored deadline behind it is for one that never returns."""
+"""A tool's own limit is enforced where it runs; the stored deadline after it is for a tool that never
+returns."""
 
 
 class Opening(Struct, frozen=True, gc=False, kw_only=True):
@@ -32,20 +33,21 @@ class Opening(Struct, frozen=True, gc=False, kw_only=True):
     approval_id: str | None = None
     request: ProgramRequest | None = None
     parent: Question | None = None
-    """Set if a tool at work asks it."""
+    """Set if a running tool asks it."""
     claims: Claims = {}
-    """Of a direct call: those of the person who made it."""
+    """For a direct call: those of the person who made it."""
     worker: str = ""
-    """Of a direct call: who runs its tool if the server does, so that others see when that worker is gone."""
+    """For a direct call: the worker that runs its tool if the server does, so that others see when that
+    worker is gone."""
 
     @property
     def has_to_wait(self) -> bool:
-        """For a person or a far hand, unless the tool was allowed in its thread before."""
+        """For a person or a far hand, unless the tool was already allowed in its thread."""
         return self.approval_id is not None or self.tool.executor is not Executor.SERVER
 
 
 def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patience) -> CallOpened:
-    """The call as it begins: asking, ready, or running at once on the server."""
+    """The call as it starts: asking, ready, or running at once on the server."""
     tool = opening.tool
     approval = _approval(thread, opening, now)
     is_asking = approval is not None and approval.answer is None
@@ -109,7 +111,7 @@ def ready_deadline(
 
 
 def server_holder(worker: str) -> str:
-    """Who holds a call that runs on the server; of a direct call, the worker's name follows."""
+    """Who holds a call that runs on the server; for a direct call, the worker's name follows."""
     return f"{SERVER}.{worker}" if worker else SERVER
 
 

@@ -1,4 +1,4 @@
-"""The rules of a run: one at a time in a thread, one per user message, advanced by its newest claim alone."""
+"""The rules of a run: one at a time in a thread, one per user message, advanced only by its newest claim."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MOVED_ON = "the user moved on"
 
 
 class Started(Struct, frozen=True, gc=False):
-    """A run of this id answers the message."""
+    """A run with this id answers the message."""
 
     run_id: str
 
@@ -57,8 +57,9 @@ class Known(Struct, frozen=True, gc=False):
 
 
 class NotStarted(Struct, frozen=True, gc=False):
-    """`different_message`: another message has this id. `busy`: the run before is still working, or another
-    one has begun. `asked`: it waits for a person. `no_message`: the message to be replaced is not there."""
+    """`different_message`: another message has this id. `busy`: the previous run is still working, or another
+    one has started. `asked`: it waits for a person. `no_message`: the message to be replaced does not
+    exist."""
 
     why: Literal["different_message", "busy", "asked", "no_message"]
 
@@ -67,8 +68,8 @@ Beginning: TypeAlias = Started | Known | NotStarted
 
 
 class StepResult(Struct, frozen=True, kw_only=True):
-    """What the model wrote in one step. `written` follows the run's event of the number `after` and is not
-    known to be stored; `calls` are in the model's order."""
+    """What the model wrote in one step. `written` follows the run's event number `after` and is not known to
+    be stored; `calls` are in the model's order."""
 
     step: int
     stop_reason: str
@@ -80,26 +81,26 @@ class StepResult(Struct, frozen=True, kw_only=True):
     is_last: bool = False
     """Whether the run ends with it."""
     is_delivered: bool = False
-    """Whether somebody is reading."""
+    """Whether it has a reader."""
 
 
 # ---------------------------------------------------------------------------------------------- beginning
 
 
 class NewRun(Struct, frozen=True):
-    """A run to be begun: its id, how long it is held at a pause, and who begins it."""
+    """A run to be started: its id, how long it is held at a pause, and who starts it."""
 
     run_id: str
     hold_for: float = 0.0
     claims: Claims = {}
     brought: tuple[Tool, ...] = ()
-    """Tools that its client described, and executes itself."""
+    """Tools that its client describes and executes itself."""
     alias: str = ""
     """The name that its client gives it."""
     spares_questions: bool = False
-    """Whether it does not begin while a person is asked something."""
+    """Whether it must not start while a person is being asked something."""
     title: str = ""
-    """What its thread is called if it is new; empty for the first words of the message."""
+    """The title of its thread if it is new; empty for the first words of the message."""
 
 
 def begin(
@@ -113,7 +114,7 @@ def begin(
     """Answers a new message. With `instead_of` it replaces that message and everything after it. `settles`
     are open calls that have their results in the same append."""
     if instead_of == message.message_id and _last_user_message(thread.messages) == message:
-        # the same words in the same place bring nothing new
+        # the same words in the same place change nothing
         instead_of = None
     keep = None if instead_of is None else _place_of(thread.messages, instead_of)
     if instead_of is not None and keep is None:
@@ -124,7 +125,7 @@ def begin(
             return Decision(NotStarted("different_message"))
         return Decision(Known(thread.run.run_id))
     if thread.queued is not None and thread.queued.message.message_id == message.message_id:
-        # its run begins by itself
+        # its run starts by itself
         return Decision(NotStarted("busy" if thread.queued.message == message else "different_message"))
     if new.spares_questions and thread.is_asking:
         return Decision(NotStarted("asked"))
@@ -141,16 +142,16 @@ def begin(
 def begin_after(
     thread: ThreadState, accepted: Decision[list[Receipt]], message: UserMessage, new: NewRun
 ) -> Decision[tuple[Beginning, list[Receipt]]]:
-    """Results for the run before and a new message, in one append: what is `accepted` settles, the old run
-    ends without another step of the model, and the new one begins. Nothing counts if no run can begin."""
+    """Results for the previous run and a new message, in one append: what is `accepted` settles, the old run
+    ends without another step of the model, and the new one starts. Nothing is applied if no run can start."""
     settles = frozenset(event.call_id for event in accepted.events if isinstance(event, CallSettled))
-    begun = begin(thread, message, new, settles=settles)
-    if not isinstance(begun.answer, Started):
-        return Decision((begun.answer, []))
+    started = begin(thread, message, new, settles=settles)
+    if not isinstance(started.answer, Started):
+        return Decision((started.answer, []))
     return Decision(
-        (begun.answer, accepted.answer),
-        (*accepted.events, *begun.events),
-        tools=(*accepted.tools, *begun.tools),
+        (started.answer, accepted.answer),
+        (*accepted.events, *started.events),
+        tools=(*accepted.tools, *started.tools),
         not_after=accepted.not_after,
         not_before=accepted.not_before,
     )
@@ -160,7 +161,7 @@ def begin_again(
     thread: ThreadState, new: NewRun, *, instead_of: str | None = None, after_run: str | None = None
 ) -> Decision[Beginning]:
     """Another answer to the user's message before `instead_of`, or to the last one; with `after_run` only if
-    no other run has begun since that one."""
+    no other run has started since that one."""
     if after_run is not None and (thread.run is None or thread.run.run_id != after_run):
         return Decision(NotStarted("busy"))
     if thread.queued is not None:
@@ -180,9 +181,8 @@ def begin_again(
 def bring_tools(
     thread: ThreadState, run_id: str, tools: tuple[Tool, ...], *, alias: str = ""
 ) -> Decision[bool]:
-    """A later request for the same run brings other tools, and may have a name of its own for it and for the
-    run that follows; False if the run has ended. Calls that are open keep the version they were opened with.
-    """
+    """A later request for the same run brings other tools, and may have its own name for it and for the run
+    that follows; False if the run has ended. Open calls keep the version they were opened with."""
     run, queued = thread.active_run, thread.queued
     if run is None or run.run_id != run_id:
         return Decision(False)
@@ -213,7 +213,7 @@ def _next_fence(thread: ThreadState) -> int:
 
 
 def _leave(thread: ThreadState, settles: Collection[str] = ()) -> tuple[Event, ...] | None:
-    """Ends a run that only waits; None for one that works: a message does not interrupt it."""
+    """Ends a run that only waits; None for a working one: a message does not interrupt it."""
     run = thread.active_run
     if run is None:
         return ()
@@ -228,7 +228,7 @@ def _moved_on(thread: ThreadState, run: RunProgress, settles: Collection[str] = 
 
 
 def _queued_message(thread: ThreadState) -> tuple[Event, ...]:
-    """A message that waited for the run to end: it stays in the thread, whoever ended that."""
+    """A message that waited for the run to end: it stays in the thread, however the run ended."""
     return () if thread.queued is None else (MessageAdded(thread.queued.message),)
 
 
@@ -261,7 +261,7 @@ def _place_of(messages: Sequence[Message], message_id: str) -> int | None:
 
 
 def _answer_place(messages: Sequence[Message], instead_of: str | None) -> int | None:
-    """Where the answer begins that is to be replaced: a run's by its id, or what follows a user's message."""
+    """Where the answer to be replaced starts: a run's by its id, or what follows a user's message."""
     for place, message in enumerate(messages):
         if isinstance(message, UserMessage):
             if message.message_id == instead_of:
@@ -278,9 +278,9 @@ def _answer_place(messages: Sequence[Message], instead_of: str | None) -> int | 
 
 
 def write(thread: ThreadState, fence: int, written: tuple[Event, ...], *, after: int) -> Decision[int | None]:
-    """What the model wrote after the run's event of this number; the number of the last one, or None if
-    another claim has the run. Events that are stored already, by a write whose answer was lost, are not
-    stored again: nobody else adds to a run while its model writes."""
+    """What the model wrote after the run's event with this number; returns the number of the last one, or
+    None if another claim has the run. Events that are already stored, by a write whose answer was lost, are
+    not stored again: nothing else adds to a run while its model writes."""
     run = thread.active_run
     if run is None or run.fence != fence:
         return Decision(None)
@@ -314,8 +314,7 @@ def finish_step(
 def _opened(
     thread: ThreadState, result: StepResult, *, now: float, settings: Settings, room: int
 ) -> list[CallOpened | CallRejected]:
-    """What a limit leaves no room for is rejected; only calls that have to wait take room in thread and
-    tenant."""
+    """Rejects calls beyond a limit; only calls that have to wait count for thread and tenant."""
     limits = settings.limits
     waiting = sum(call.blocks for call in thread.open_calls())
     events: list[CallOpened | CallRejected] = []
@@ -360,7 +359,7 @@ def _rejected(opening: Opening, why: str) -> CallRejected:
 
 
 def park(thread: ThreadState, fence: int) -> Decision[Literal["parked", "can_go_on", "lost"]]:
-    """Lets go of a run that only waits. With a message queued it ends instead, and the next one begins."""
+    """Releases a run that only waits. With a queued message it ends instead, and the next one starts."""
     run = thread.active_run
     if run is None or run.fence != fence:
         return Decision("lost")
@@ -370,13 +369,13 @@ def park(thread: ThreadState, fence: int) -> Decision[Literal["parked", "can_go_
     if run.state is not RunState.WAITING:
         return Decision("can_go_on")
     if thread.queued is not None:
-        # nobody is shown what it asks: the user has said something else
+        # nobody sees its questions: the user has sent something else
         return Decision("lost", (*_moved_on(thread, run), *_queued_run(thread)))
     return Decision("parked", (RunParked(),))
 
 
 def rest(thread: ThreadState, fence: int) -> Decision[bool]:
-    """Ends the responses to a run that only waits, and whose worker keeps it: a tool of it asks. False if
+    """Ends the responses of a run that only waits while its worker keeps it: one of its tools asks. False if
     none does, if another one works, or if another claim has the run."""
     run = thread.active_run
     if run is None or run.fence != fence or run.state is not RunState.WAITING:
@@ -389,7 +388,7 @@ def rest(thread: ThreadState, fence: int) -> Decision[bool]:
     return Decision(True, () if run.is_kept else (RunParked(is_kept=True),))
 
 
-# the state, who is meant by it, and what a decision needs besides
+# the state, the run that is meant, and what the decision needs besides
 def claim(  # noqa: PLR0913
     thread: ThreadState,
     run_id: str,
@@ -400,10 +399,10 @@ def claim(  # noqa: PLR0913
     patience: Patience,
     version: int | None = None,
 ) -> Decision[int | None]:
-    """Takes a run that nobody advances; gives its new fence, or None if it is not as it was looked at: by its
-    fence, and by the version of its thread where one is given.
+    """Takes over a run that no worker advances; returns its new fence, or None if it has changed since it was
+    read: in its fence or, if one is given, in the version of its thread.
 
-    A step that a crash cut is discarded with the claim, and so is the doubt about tools that were running.
+    A step that a crash cut is discarded with the claim, and the tools that were running are resolved.
     """
     run = thread.active_run
     if run is None or run.run_id != run_id or run.fence != fence or version not in (None, thread.version):
@@ -420,8 +419,8 @@ def claim(  # noqa: PLR0913
 
 
 def stop(thread: ThreadState, run_id: str, reason: str) -> Decision[bool]:
-    """Ends a run from outside, whoever advances it; False if it had ended. A message that is queued stays in
-    the thread, and is answered only with what is said next."""
+    """Ends a run from outside, whoever advances it; False if it had ended. A queued message stays in the
+    thread, and is answered only with the next message."""
     run = thread.active_run
     if run is None or run.run_id != run_id:
         return Decision(False)
@@ -432,8 +431,8 @@ def stop(thread: ThreadState, run_id: str, reason: str) -> Decision[bool]:
 def fail_run(
     thread: ThreadState, fence: int, failure: RunFailed, *, written: tuple[Event, ...] = (), after: int = 0
 ) -> Decision[bool]:
-    """Ends a run whose model failed, behind what it had written (as in `write`); False if another claim has
-    the run. What is half written is in the journal and not in the thread."""
+    """Ends a run whose model failed, after what it had written (as in `write`); False if another claim has
+    the run. Unfinished output is in the journal and not in the thread."""
     run = thread.active_run
     if run is None or run.fence != fence:
         return Decision(False)
@@ -441,8 +440,8 @@ def fail_run(
 
 
 def break_off(thread: ThreadState, fence: int, failure: RunFailed) -> Decision[bool]:
-    """Ends a run that broke, with a thread that a model can still be asked with; False if another claim has
-    it."""
+    """Ends a run that failed unexpectedly, leaving a thread that a model can still continue; False if another
+    claim has it."""
     run = thread.active_run
     if run is None or run.fence != fence:
         return Decision(False)
@@ -450,7 +449,7 @@ def break_off(thread: ThreadState, fence: int, failure: RunFailed) -> Decision[b
 
 
 def deliver(thread: ThreadState, run_id: str) -> Decision[bool]:
-    """An answer that ended without a reader has been read now."""
+    """An answer that ended without a reader has now been read."""
     run = thread.run
     if run is None or run.run_id != run_id or run.is_active or run.is_delivered:
         return Decision(False)
@@ -465,7 +464,7 @@ def _ended(
     *,
     settles: Collection[str] = (),
 ) -> tuple[Event, ...]:
-    """Every open call of the run has an outcome then, so that the history stays valid for a model."""
+    """Then every open call of the run has an outcome, so that the history stays valid for a model."""
     open_calls = [
         call for call in thread.open_calls() if call.run_id == run.run_id and call.call_id not in settles
     ]

@@ -1,4 +1,4 @@
-"""The rules of a thread: how it begins, what it is called, what is allowed in it."""
+"""The rules of a thread: how it starts, its title, what is allowed in it."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _MARKS = re.compile(r"(?:(?<=\s)|^)(?:[#>*`~]{1,6}(?=\s|\w|$)|-(?=\s))|(?<=\S)[*
 
 
 def created(thread: ThreadState, title: str) -> tuple[Event, ...]:
-    """What a first append begins with; nothing for a thread that exists."""
+    """The start of a first append; nothing for an existing thread."""
     return () if thread.exists else (ThreadCreated(title),)
 
 
 def title_of(message: UserMessage) -> str:
-    """The first words of a message without Markdown, code and the paths of addresses; or the names of its
+    """The first words of a message without Markdown, code and the paths of URLs; or the names of its
     files."""
     text = text_of(message)[:LOOKED_AT_CHARS]
-    # a message that is code alone is called by it
+    # a message that is only code gets its title from the code
     said = _plain(_CODE.sub(" ", text)) or _plain(text)
     return _shorten(said or ", ".join([part.name for part in message.parts if isinstance(part, File)]))
 
 
 def tidy_title(title: str) -> str:
-    """A title that somebody wrote, in one line and as long as a title may be."""
+    """A title that a person wrote, on one line and cut to the maximum length."""
     return _shorten(printable(title))
 
 
@@ -56,7 +56,7 @@ def rename(thread: ThreadState, title: str) -> Decision[bool]:
 
 
 def disallow(thread: ThreadState, tool: str) -> Decision[bool]:
-    """Takes back what was allowed for the whole thread; False if nothing was."""
+    """Withdraws a permission for the whole thread; False if there was none."""
     if all(each.tool != tool for each in thread.allowed.values()):
         return Decision(False)
     return Decision(True, (ToolDisallowed(tool),))
