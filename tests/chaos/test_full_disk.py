@@ -72,7 +72,7 @@ async def test_on_a_full_disk_a_start_and_the_doctor_say_to_make_room(disk: Smal
     disk.fill()
     ended = await run_farhand("run", AGENT, "--port", "0", "--store", store, inside=disk.enter)
     assert (ended.code, ended.err.count("\n")) == (2, 1), ended.err
-    assert "cannot be used: No space left on device. Make room on its disk." in ended.err
+    assert "cannot be used: No space left on device. Free space on its disk." in ended.err
     found = await run_farhand("doctor", "--store", store, inside=disk.enter)
     assert found.code == 1
     assert "the disk has 0 MiB left. Free some space" in found.out

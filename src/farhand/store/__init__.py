@@ -1,1 +1,1 @@
-"""What is kept: the only record. Notifications are hints."""
+"""What is stored: the only record. Notifications are hints."""

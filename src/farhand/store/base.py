@@ -1,8 +1,8 @@
-"""What a store must do. It keeps bytes and look-up rows; it knows no events and makes no decisions.
+"""What a store must do. It stores bytes and look-up rows; it knows no events and makes no decisions.
 
-There is one write to a thread: an append at the version it was decided on. A thread that has moved on, or a
-time limit that does not hold by the store's own clock, writes nothing, and the caller decides again. Look-up
-rows are written in the same transaction and say only where to look; they can be made again from the log.
+There is one write to a thread: an append at the version it was decided on. If the thread has moved on, or a
+time limit does not hold by the store's own clock, nothing is written, and the caller decides again. Look-up
+rows are written in the same transaction and say only where to look; they can be rebuilt from the log.
 `farhand.testing.store_laws` holds every backend to this.
 
 Every read names the owner: what belongs to another owner does not exist.
@@ -26,7 +26,7 @@ from farhand.errors import StoreDown
 from farhand.store.presence import Streams
 
 ARRIVING_SEC = 3600.0
-"""A file that is not complete though its last piece is older than this never will be: its sender is gone."""
+"""A file that is incomplete and whose last piece is older than this will never arrive: its sender is gone."""
 
 
 class ThreadRow(Struct, frozen=True, gc=False, kw_only=True):
@@ -43,26 +43,26 @@ class ThreadRow(Struct, frozen=True, gc=False, kw_only=True):
     runs: int = 0
     """How many runs the thread has had."""
     kept_from: int | None = None
-    """The version after which an active run's rows begin: a purge keeps them, and its calls. None: all that a
-    snapshot covers may go."""
+    """The version after which an active run's rows start: a purge keeps them, and its calls. None: everything
+    that a snapshot covers may be removed."""
 
 
 class Lease(Struct, frozen=True, gc=False):
-    """Which worker advances the run of a thread, and for how long it may be believed to. A courtesy: what
-    counts is the version of the thread."""
+    """Which worker advances the run of a thread, and until when. Advisory: the version of the thread
+    decides."""
 
     worker: str
     until: float
 
 
 class Append(Struct, frozen=True, gc=False, kw_only=True):
-    """`body` holds the events of one append; empty, it only asks whether the thread is still at `version`.
+    """`body` holds the events of one append; an empty one only asks whether the thread is still at `version`.
 
-    `calls` are the records of the calls that these events opened or moved, `runs` of the runs that began,
-    parked, went on or ended. `tools` are kept beside the calls that were opened with them, by their versions.
-    `files` belong to the thread from now on, as far as they are the owner's. `feed` is how many entries the
-    owner's feed gets: they take the next numbers of that feed. `lease` is stored with it; one without a
-    worker ends the lease there is.
+    `calls` are the records of the calls that these events opened or moved, `runs` of the runs that started,
+    parked, resumed or ended. `tools` are stored beside the calls that were opened with them, by version.
+    `files` belong to the thread from now on, as far as the owner has them. `feed` is how many entries the
+    owner's feed gets: they take its next numbers. `lease` is stored with it; a lease without a worker ends
+    the current one.
     """
 
     owner: Owner
@@ -99,14 +99,14 @@ class OutOfTime(Struct, frozen=True, gc=False):
 
 
 class RequestTaken(Struct, frozen=True, gc=False):
-    """Another thread of the owner has a call of the same request id; nothing was written."""
+    """Another thread of the owner has a call with the same request id; nothing was written."""
 
 
 AppendResult: TypeAlias = Appended | Moved | OutOfTime | RequestTaken
 
 
 class Row(Struct, frozen=True, gc=False):
-    """One append, as it is read again."""
+    """One append, as it is read back."""
 
     version: int
     at: float
@@ -114,7 +114,7 @@ class Row(Struct, frozen=True, gc=False):
 
 
 class Loaded(Struct, frozen=True, gc=False):
-    """What a state is made from: a snapshot, if there is one, and every row after it."""
+    """What a state is built from: a snapshot, if there is one, and every row after it."""
 
     rows: tuple[Row, ...]
     snapshot: bytes | None = None
@@ -122,7 +122,7 @@ class Loaded(Struct, frozen=True, gc=False):
 
 
 class FoundCall(Struct, frozen=True, gc=False):
-    """Where a call is; `call` is its record as of its last append. A settled one never changes."""
+    """Where a call is; `call` is its record as of its last append. A settled call never changes."""
 
     owner: Owner
     thread_id: str
@@ -150,8 +150,8 @@ class ThreadFound(Struct, frozen=True, gc=False):
 class FeedRow(Struct, frozen=True, gc=False):
     """Entries of an owner's feed that were stored together: numbers `no - count + 1` to `no`.
 
-    `body` is that of an append if it has a `thread_id` and a `version`, else what `tell` was given. Numbers
-    of one owner grow without gaps and none is given twice, whatever is removed.
+    `body` is that of an append if it has a `thread_id` and a `version`, else the one passed to `add_to_feed`.
+    Numbers of one owner grow without gaps and are never reused, whatever is removed.
     """
 
     no: int
@@ -163,12 +163,12 @@ class FeedRow(Struct, frozen=True, gc=False):
 
 
 class Lookups(Struct, frozen=True, gc=False, kw_only=True):
-    """The look-up rows of a thread as its log makes them at this version.
+    """The look-up rows of a thread as derived from its log at this version.
 
-    `is_whole` if the log has every row of the thread: then no others belong to it. Else rows of settled calls
-    and ended runs may stand for what was purged from the log, and stay. Calls that were settled and runs that
-    ended `before` this time are corrected where they are there, and not made again: a purge may have removed
-    them, except for the calls of an active run (`ThreadRow.kept_from`).
+    `is_whole` if the log has every row of the thread: then no other rows belong to it. Otherwise rows of
+    settled calls and ended runs may stand for what was purged from the log, and stay. Calls settled and runs
+    ended `before` this time are corrected where they exist, and not restored: a purge may have removed them,
+    except for the calls of an active run (`ThreadRow.kept_from`).
     """
 
     owner: Owner
@@ -182,7 +182,7 @@ class Lookups(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class PurgeCount(Struct, frozen=True):
-    """How much a purge removes: settled calls, ended runs with their rows, entries of feeds, loose files."""
+    """How much a purge removes: settled calls, ended runs with their rows, feed entries, unused files."""
 
     calls: int = 0
     journals: int = 0
@@ -193,17 +193,17 @@ class PurgeCount(Struct, frozen=True):
 ThreadKey: TypeAlias = tuple[Owner, str]
 CallKey: TypeAlias = Literal["call", "approval", "request"]
 Counted: TypeAlias = Literal["threads", "running", "open_calls", "bytes"]
-"""`running`: runs at work, so not ended and not blocked. `bytes`: what the threads take in the log; once a
-purge has removed rows of one, its snapshot counts, too, since it stands for them."""
+"""`running`: runs at work, so neither ended nor blocked. `bytes`: the size of the threads in the log; once a
+purge has removed rows of a thread, its snapshot counts too, since it replaces them."""
 
 HintListener: TypeAlias = Callable[[str, str], None]
-"""Is told of a topic and of what happened there; an empty topic means that hints may have been lost."""
+"""Called with a topic and what happened there; an empty topic means that hints may have been lost."""
 
 THREAD_MOVED = "thread"
-"""Topic of threads that another process appended to; the item is what `thread_key` makes of one."""
+"""Topic of threads that another process appended to; the item is a `thread_key`."""
 
 CLIENTS_CHANGED = "clients"
-"""Topic of owners whose registrations another process changed; the item is what `owner_key` makes of one."""
+"""Topic of owners whose registrations another process changed; the item is an `owner_key`."""
 
 FEED_GREW = "feed"
 """Topic of owners whose feed another process added to."""
@@ -228,24 +228,25 @@ def thread_of(key: str) -> tuple[Owner, str]:
 
 
 class FileStore(Protocol):
-    """The files of a store, in pieces. An append binds them to its thread, and they go with it."""
+    """The files of a store, in pieces. An append binds them to its thread, and they are removed with it."""
 
     async def get(self, owner: Owner, ref: str) -> StoredFile | None:
-        """One that has arrived, with its size."""
+        """A complete file, with its size."""
         ...
 
     async def piece(self, owner: Owner, ref: str, no: int) -> bytes | None:
-        """Of a file that has arrived; the first piece is number 0."""
+        """A piece of a complete file; the first one has number 0."""
         ...
 
     async def kept(self, tenant: str, subject: str | None = None) -> Kept:
-        """How much is kept for a tenant, or for one subject of it; what is arriving counts as far as it is
-        here."""
+        """How much is stored for a tenant, or for one subject of it; arriving files count as far as they have
+        arrived."""
         ...
 
     async def put(self, file: StoredFile, no: int, pieces: Sequence[bytes], *, is_last: bool) -> bool:
-        """The next pieces of a file; number 0 begins it, the last one completes it, and nobody finds it
-        before. False if the file is there already, was given up, or does not follow on what is there."""
+        """Stores the next pieces of a file; number 0 starts it, the last one completes it, and it cannot be
+        found before. False if the file already exists, was abandoned, or the piece does not follow the stored
+        ones."""
         ...
 
     async def drop(self, owner: Owner, ref: str) -> None:
@@ -254,36 +255,36 @@ class FileStore(Protocol):
 
 
 class ClientStore(Protocol):
-    """Registrations. A change and what the owner's feed is told of it are stored together."""
+    """Registrations. A change and its entry in the owner's feed are stored together."""
 
     async def all(self, owner: Owner | None = None) -> list[Client]:
-        """Every registration there is, of one owner or of all."""
+        """All registrations of one owner, or of all."""
         ...
 
     async def put(self, client: Client, notice: bytes = b"") -> Literal["put", "moved", "name_taken"]:
-        """`moved`: the stored one is not the version before this one (none for version 1). `name_taken`:
-        another client of the owner has a tool of one of these names."""
+        """`moved`: the stored version is not the one before this (none for version 1). `name_taken`: another
+        client of the owner has a tool with one of these names."""
         ...
 
     async def drop(
         self, client: Client, notice: bytes = b"", *, if_away: bool = False
     ) -> Literal["dropped", "moved", "here"]:
-        """`moved`: it is not there in this version. `here`: `if_away`, and it has a stream somewhere."""
+        """`moved`: this version is not stored. `here`: `if_away` is set, and it has a stream somewhere."""
         ...
 
 
 class Store(Protocol):
     is_shared: bool
-    """Whether other processes append to the same threads: then what is cached may be old, and leases are
-    short and renewed."""
+    """Whether other processes append to the same threads: then cached states may be old, and leases are short
+    and renewed."""
 
     files: FileStore
     clients: ClientStore
     streams: Streams | None
-    """None in a store that one process has to itself: it knows its streams."""
+    """None in a single-process store: the process knows its own streams."""
 
     def now(self) -> float:
-        """The store's time. Appends are judged by it where they are written."""
+        """The store's time. Appends are judged by it when they are written."""
         ...
 
     async def check(self) -> None:
@@ -291,11 +292,11 @@ class Store(Protocol):
         ...
 
     async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
-        """Each by itself, all in one transaction: those that hold are written. At most one per thread."""
+        """Each independently, all in one transaction: those that hold are written. At most one per thread."""
         ...
 
     async def load(self, owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
-        """The newest snapshot and the rows after it, or the rows after this version; none of an unknown
+        """The newest snapshot and the rows after it, or the rows after this version; empty for an unknown
         thread."""
         ...
 
@@ -304,22 +305,22 @@ class Store(Protocol):
         ...
 
     async def open_calls(self, which: CallFilter, *, limit: int = 1000) -> list[FoundCall]:
-        """Calls that are not settled, the oldest first, or the earliest deadline first where the filter has
-        one. One that cannot be read is left out."""
+        """Calls that are not settled, oldest first, or earliest deadline first if the filter has one.
+        Unreadable ones are left out."""
         ...
 
     async def threads(
         self, owner: Owner, *, limit: int, after: tuple[float, str] | None = None
     ) -> list[ThreadFound]:
-        """The last used first; `after` is the place where the page before ended. One that cannot be read is
-        left out, and the page is full all the same."""
+        """Most recently used first; `after` is where the previous page ended. Unreadable ones are left out,
+        and the page is still full."""
         ...
 
     async def find_run(self, owner: Owner, run_id: str) -> Run | None: ...
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
-        """Of all threads, the last begun first (by `started_at`, then by id); `after` is the run id that the
-        page before ended with (one that is not there begins again)."""
+        """Of all threads, most recently started first (by `started_at`, then by id); `after` is the last run
+        id of the previous page (an unknown one starts again)."""
         ...
 
     async def find_tool(self, version: str) -> Tool | None:
@@ -327,32 +328,32 @@ class Store(Protocol):
         ...
 
     async def count(self, what: Counted, tenant: str, subject: str | None = None) -> int:
-        """Of a tenant, or of one subject of it."""
+        """For a tenant, or for one subject of it."""
         ...
 
     async def claimable(
         self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
     ) -> list[ThreadFound]:
-        """Threads whose run nobody advances though it could go on: parked with nothing open, or without a
-        lease that counts. Those whose run is in `skip` hide no others. What is found is hidden from everybody
-        for `reserve_sec`: it gets a lease of no worker for that long, which nobody renews."""
+        """Threads whose run could continue and that no worker advances: parked with nothing open, or without
+        a valid lease. Threads whose run is in `skip` hide no others. What is found is hidden from everybody
+        for `reserve_sec`: it gets a lease without a worker for that long, which nobody renews."""
         ...
 
     async def renew(self, worker: str, until: float) -> None:
-        """All leases of this worker; a time that has passed ends them."""
+        """Renews all leases of this worker; a time in the past ends them."""
         ...
 
     async def add_to_feed(self, owner: Owner, body: bytes, thread_id: str | None = None) -> None:
-        """One entry for the owner's feed of something that no thread's log has."""
+        """Adds one entry to the owner's feed that is in no thread's log."""
         ...
 
     async def feed(self, owner: Owner, *, after: int, limit: int) -> list[FeedRow]:
-        """The rows that have an entry with a number above `after`, in order."""
+        """The rows with an entry number above `after`, in order."""
         ...
 
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
-        """The numbers of the first entry that no purge has removed and of the last one that was ever given:
-        (1, 0) in the beginning and (n + 1, n) once all are purged. Deleting a thread moves neither."""
+        """The numbers of the first entry that no purge has removed and of the last one ever assigned: (1, 0)
+        at the start and (n + 1, n) once all are purged. Deleting a thread changes neither."""
         ...
 
     async def delete(self, owner: Owner, thread_id: str, version: int) -> bool:
@@ -361,45 +362,45 @@ class Store(Protocol):
         ...
 
     async def without_snapshot(self, *, before: float, limit: int) -> list[ThreadKey]:
-        """Threads with rows older than this that no snapshot covers, and whose last append is older, too."""
+        """Threads with rows older than this that no snapshot covers, and whose last append is older too."""
         ...
 
     async def put_snapshot(self, owner: Owner, thread_id: str, version: int, body: bytes) -> None:
-        """Of the thread at this version; an older one than there is changes nothing."""
+        """Of the thread at this version; one that is older than the stored snapshot changes nothing."""
         ...
 
     async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:
         """Removes, or only counts, what is older than this: settled calls, ended runs, rows covered by a
         snapshot, feed entries, files of no thread; and files that stopped arriving (`ARRIVING_SEC`). Threads
-        and what their snapshots hold stay. An active run (`ThreadRow.kept_from` is set) keeps its rows and
-        the calls of its `run_id`."""
+        and their snapshots stay. An active run (`ThreadRow.kept_from` is set) keeps its rows and the calls of
+        its `run_id`."""
         ...
 
     async def thread_keys(
         self, *, limit: int, after: tuple[Owner, str] | None = None
     ) -> list[tuple[Owner, str]]:
-        """Every thread of every owner, by owner and id; `after` is the last one of the page before."""
+        """Every thread of every owner, by owner and id; `after` is the last one of the previous page."""
         ...
 
     async def rebuild(self, lookups: Lookups, *, dry_run: bool = False) -> int | None:
-        """Makes the look-up rows of one thread again, and counts its rows and bytes again: how many rows of
-        look-ups differed. None if its log is at another version, or gone. Leases, feeds, tools and files stay
-        as they are. Of two calls with one request id the one that was opened last has it."""
+        """Rebuilds the look-up rows of one thread, and recounts its rows and bytes; returns how many look-up
+        rows differed. None if its log is at another version, or gone. Leases, feeds, tools and files are
+        unchanged. Of two calls with one request id, the one opened last has it."""
         ...
 
     def listen(self, listener: HintListener) -> None:
-        """From now on this function hears what other processes change. Hints: some may be lost."""
+        """Calls this function for changes by other processes from now on. Hints: some may be lost."""
         ...
 
     def notify(self, topic: str, item: str) -> None:
-        """Tells the other processes, soon; nothing in a store that one process has to itself."""
+        """Notifies the other processes soon; does nothing in a single-process store."""
         ...
 
     async def close(self) -> None: ...
 
 
 SOON_SEC = 8.0
-"""Longer than any write takes that comes to its end; shorter than most are willing to wait."""
+"""Longer than any write that succeeds takes; shorter than most callers are willing to wait."""
 
 T = TypeVar("T")
 
@@ -410,9 +411,9 @@ class Shared(Protocol):
 
 
 def bounded_wait(store: Shared, work: Awaitable[T]) -> Awaitable[T]:
-    """What the work brings. `StoreDown` if that takes too long: what it has asked the store for may be kept
-    all the same."""
-    # a store of this process alone is never in doubt
+    """The result of the work. Raises `StoreDown` if it takes too long: what it asked the store for may still
+    be stored."""
+    # a single-process store always answers
     return _in_time(work) if store.is_shared else work
 
 
@@ -425,13 +426,14 @@ async def _in_time(work: Awaitable[T]) -> T:
         if not patience.expired():
             raise
         raise StoreDown(
-            "The store has not said yet whether this was kept.",
-            hint="Send the same again in a moment: it is not done twice.",
+            "The store has not confirmed yet whether this was stored.",
+            hint="Send the same request again in a moment: it is not applied twice.",
         ) from None
 
 
 async def remove_in_slices(remove: Callable[[], Awaitable[int]]) -> int:
-    """A little at a time until nothing is left, so that other writes get their turn; the number removed."""
+    """Removes a little at a time until nothing is left, so that other writes get their turn; returns the
+    number removed."""
     total = 0
     while removed := await remove():
         total += removed

@@ -21,12 +21,12 @@ def is_in_time(append: Append, now: float) -> bool:
 
 
 def can_go_on(row: ThreadRow) -> bool:
-    """Whether the run is somebody's to advance: not ended, and not parked for an answer."""
+    """Whether a worker may advance the run: not ended, and not parked for an answer."""
     return _is_active(row) and not (row.is_parked and row.run_state is RunState.WAITING)
 
 
 def is_running(row: ThreadRow) -> bool:
-    """Whether the run counts as one at work: not ended, and not waiting for a person or a far hand."""
+    """Whether the run counts as at work: not ended, and not waiting for a person or a far hand."""
     return _is_active(row) and row.run_state is not RunState.WAITING
 
 
@@ -55,8 +55,8 @@ def is_wanted(which: CallFilter, found: FoundCall) -> bool:
 
 
 def open_calls_condition(which: CallFilter, mark: str) -> tuple[str, list[object]]:
-    """The same in SQL, with the order, and the values; `mark` is how a value is marked, by its number. Only
-    names of columns become part of it."""
+    """The same in SQL, with the order, and the values; `mark` formats a parameter by its number. Only column
+    names become part of the SQL."""
     owner = which.owner
     values: list[object] = []
     where = ["calls.settled_at IS NULL"]
@@ -78,7 +78,7 @@ def open_calls_condition(which: CallFilter, mark: str) -> tuple[str, list[object
 
 
 def sort_key(which: CallFilter, found: FoundCall) -> tuple[float, str]:
-    """By which a list of open calls is sorted."""
+    """The sort key of a list of open calls."""
     call = found.call
     at = call.opened_at if which.due_before is None or call.deadline is None else call.deadline
     return at, call.call_id
@@ -113,7 +113,7 @@ V = TypeVar("V")
 
 
 class Difference(Struct, Generic[V], frozen=True):
-    """`put` replaces whatever has these ids; `drop` are rows that the log knows nothing of."""
+    """`put` replaces the rows with these ids; `drop` are rows that are not in the log."""
 
     put: dict[str, V]
     drop: list[str]
@@ -130,8 +130,8 @@ def difference(
     still_open: Collection[str],
     is_whole: bool,
 ) -> Difference[V]:
-    """Of rows by their ids. `kept` are the wanted ones that no purge can have removed, `still_open` the
-    stored ones that say of themselves that they have not ended: every such one is in the log."""
+    """Compares rows by id. `kept` are the wanted ones that no purge can have removed, `still_open` the stored
+    ones that claim not to have ended: every such row is in the log."""
     put = {
         key: row for key, row in wanted.items() if (key in stored or key in kept) and stored.get(key) != row
     }
@@ -142,7 +142,7 @@ def difference(
 Key: TypeAlias = tuple[str, str | None]
 """A tenant, and one of its subjects; None: all of them."""
 Counts: TypeAlias = tuple[int, ...]
-"""Threads, runs at work, open calls, bytes; or how many more."""
+"""Threads, runs at work, open calls, bytes; or the changes of each."""
 
 _PLACES: dict[Counted, int] = {"threads": 0, "running": 1, "open_calls": 2, "bytes": 3}
 _NOTHING: Counts = (0, 0, 0, 0)
@@ -171,7 +171,7 @@ class Totals:
         for key in ((tenant, owner.subject), (tenant, None)):
             has = tuple(map(add, counts.get(key, _NOTHING), more))
             if has == _NOTHING:
-                # a subject that has nothing takes no room
+                # a subject without anything takes no memory
                 counts.pop(key, None)
             else:
                 counts[key] = has

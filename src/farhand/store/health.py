@@ -1,16 +1,16 @@
-"""What can be said of a store without opening it, for whoever wants to know what is wrong."""
+"""What can be said about a store without opening it, to diagnose it."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
 ROOM_BYTES = 1024 * 1024
-"""What the disk must have left for new work: a large result and what is told of it."""
+"""What the disk must have free for new work: a large result and its events."""
 
 
 class ServerLoad(Struct, frozen=True):
-    """Of a database server: how many connections it lets in, how many are open, and how full its queue of
-    notifications is, from 0 to 1."""
+    """Of a database server: its connection limit, how many connections are open, and how full its
+    notification queue is, from 0 to 1."""
 
     at_most: int
     connections: int
@@ -19,7 +19,7 @@ class ServerLoad(Struct, frozen=True):
 
 class StoreHealth(Struct, frozen=True):
     """`problem` is None if it can be used, else `hint` may say what to do; `behind` is the time of this
-    machine less that of the store; `room` is what its disk has left, in bytes, if it is a local one."""
+    machine minus that of the store; `room` is the free space of its disk, in bytes, if it is a local one."""
 
     what: str
     version: int | None = None

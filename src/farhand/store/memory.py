@@ -1,6 +1,6 @@
-"""A store in memory, gone with its process: for tests, and for programs that need nothing kept.
+"""A store in memory, lost with its process: for tests, and for programs that need no persistence.
 
-`memory_tables.py` has its calls, feeds, files and clients. Nothing here awaits, so nobody sees half of a
+`memory_tables.py` has its calls, feeds, files and clients. Nothing here awaits, so nobody sees a partial
 write.
 """
 
@@ -74,7 +74,7 @@ class _Thread(Struct):
 
     @property
     def purged_to(self) -> int:
-        """The version up to which rows may go."""
+        """The version up to which rows may be removed."""
         kept_from = self.row.kept_from
         return self.snapshot_version if kept_from is None else min(kept_from, self.snapshot_version)
 
@@ -89,7 +89,7 @@ class MemoryStore:
         self._totals = Totals()
         self._threads: dict[Owner, dict[str, _Thread]] = {}
         self._going: dict[ThreadKey, _Thread] = {}
-        """Those whose run somebody could advance."""
+        """Threads whose run a worker could advance."""
         self._runs: dict[Owner, dict[str, Run]] = {}
         self._tools: dict[str, Tool] = {}
         self._calls = MemoryCalls()
@@ -99,7 +99,7 @@ class MemoryStore:
         self.clients: ClientStore = MemoryClients(self._feeds, clock)
 
     async def check(self) -> None:
-        """It is always there."""
+        """It is always available."""
 
     async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
         return [self._append(each) for each in appends]
@@ -134,8 +134,8 @@ class MemoryStore:
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
         runs = self._runs.get(owner, {})
         last = None if after is None else runs.get(after)
-        found = [run for run in runs.values() if last is None or _begun(run) < _begun(last)]
-        return sorted(found, key=_begun, reverse=True)[:limit]
+        found = [run for run in runs.values() if last is None or _start_order(run) < _start_order(last)]
+        return sorted(found, key=_start_order, reverse=True)[:limit]
 
     async def find_tool(self, version: str) -> Tool | None:
         return self._tools.get(version)
@@ -242,13 +242,13 @@ class MemoryStore:
         return is_listed_otherwise + len(calls) + len(runs)
 
     def listen(self, listener: HintListener) -> None:
-        """Nobody else writes."""
+        """No other process writes."""
 
     def notify(self, topic: str, item: str) -> None:
-        """Nobody else reads."""
+        """No other process reads."""
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to release."""
 
     def _append(self, append: Append) -> AppendResult:
         thread = self._find(append.owner, append.thread_id)
@@ -306,7 +306,7 @@ class MemoryStore:
         if can_go_on(row):
             self._going[key] = thread
         else:
-            # nobody holds what cannot go on
+            # a run that cannot continue has no lease
             thread.lease = None
             self._going.pop(key, None)
 
@@ -352,7 +352,7 @@ class MemoryStore:
         thread.rows, thread.size = kept, size
 
     def _old_calls(self, before: float) -> list[FoundCall]:
-        """But those of active runs."""
+        """Except those of active runs."""
         settled = self._calls.settled_before(before)
         rows = [self._threads[each.owner][each.thread_id].row for each in settled]
         return [
@@ -381,5 +381,5 @@ def _is_claimable(thread: _Thread, now: float) -> bool:
     return lease is None or lease.until <= now
 
 
-def _begun(run: Run) -> tuple[float, str]:
+def _start_order(run: Run) -> tuple[float, str]:
     return run.started_at, run.run_id

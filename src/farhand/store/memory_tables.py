@@ -50,7 +50,7 @@ class MemoryCalls:
         return holder is not None and holder.call.opened_at >= call.opened_at
 
     def take_request(self, owner: Owner, call: Call) -> None:
-        """Drops the other call that has its request id."""
+        """Drops the other call with its request id."""
         holder = self._holder(owner, call)
         if holder is not None:
             self.drop(owner, holder.call.call_id)
@@ -124,7 +124,7 @@ class MemoryClients:
     async def drop(
         self, client: Client, notice: bytes = b"", *, if_away: bool = False
     ) -> Literal["dropped", "moved", "here"]:
-        """Which streams there are knows this process itself, so nobody is `here` for the store."""
+        """This process knows its own streams, so no client is `here` for the store."""
         clients = self._clients.get(client.owner, {})
         stored = clients.get(client.client_id)
         if stored is None or stored.version != client.version:
@@ -144,7 +144,7 @@ _no = attrgetter("no")
 class _Feed(Struct):
     rows: list[FeedRow] = field(default_factory=list)
     first: int = 1
-    """The number after the last entry that was purged."""
+    """The number after the last purged entry."""
     last: int = 0
 
 
@@ -241,7 +241,7 @@ class MemoryFiles:
                 stored.threads.add(thread_id)
 
     def drop_thread(self, owner: Owner, thread_id: str) -> None:
-        """With the files that no other thread has."""
+        """Removes the files that no other thread has."""
         bound = [
             ref
             for ref, each in self._stored.items()

@@ -1,4 +1,4 @@
-"""The only module that names a store backend: an address becomes a store."""
+"""The only module that names a store backend: opens the store at an address."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ DEFAULT = "sqlite:///farhand.db"
 
 
 async def open_store(address: str, clock: Clock | None = None, *, as_is: bool = False) -> Store:
-    """`memory:`, `sqlite:///relative.db`, `sqlite:////absolute.db`, or `postgresql://user:password@host/database`.
+    """`memory:`, `sqlite:///relative.db`, `sqlite:////absolute.db`, or
+    `postgresql://user:password@host/database`.
 
-    A database that several servers share judges time by its own clock, unless one is given. `as_is` opens
-    what is there: nothing is made, brought up to date or tidied up, and what is not there is a `BadSetting`.
+    A shared database judges time by its own clock, unless `clock` is set. `as_is` opens what exists: nothing
+    is created, upgraded or cleaned up, and a missing store raises `BadSetting`.
     """
     check_address(address)
     if is_shared(address):
@@ -39,16 +40,16 @@ def is_shared(address: str) -> bool:
 
 
 def check_address(address: str) -> None:
-    """`BadSetting` for what names no kind of store that there is."""
+    """Raises `BadSetting` for an address of an unknown kind of store."""
     if not (is_shared(address) or _is_file(address) or address == "memory:"):
         raise _no_address(address)
 
 
 def redact_password(address: str) -> str:
-    """The address without its password, for whoever looks at the screen or into a log.
+    """The address without its password, for screens and logs.
 
-    However it is written: a password that should have been encoded may hold any letter, so all before the
-    last @ is the user and the password, and what does not look like hosts and a database is left out.
+    However it is written: an unencoded password may contain any character, so everything before the last @ is
+    the user and the password, and what does not look like hosts and a database is left out.
     """
     if _PLAIN.fullmatch(address):
         return address
@@ -58,7 +59,8 @@ def redact_password(address: str) -> str:
     user, at, place = rest.rpartition("@")
     place, _, query = place.partition("?")
     name = user.partition(":")[0]
-    # a ? before the last @ may be of a password, or the @ of one that stands in the query: nobody can tell
+    # a ? before the last @ may be part of a password, or the @ part of one in the query: they cannot be told
+    # apart
     if not _NAME.fullmatch(name) or not _PLACE.fullmatch(place) or "?" in user:
         return f"{scheme}://…"
     harmless = "&".join(each for each in query.split("&") if _HARMLESS.fullmatch(each))
@@ -68,14 +70,15 @@ def redact_password(address: str) -> str:
 _PLAIN = re.compile(r"sqlite:///.*|(?:(?:memory|sqlite):)?[^@:?=]*", re.DOTALL)
 _NAME = re.compile(r"[\w.+-]*")
 _PLACE = re.compile(r"(?:[\w.,%-]|:\d|\[[0-9a-fA-F:.]*\])*(?:/[^\s:@#]*)?")
-"""Hosts with their ports, and a database: a colon before anything but a port may stand before a password.
+"""Hosts with their ports, and a database: a colon before anything but a port may precede a password.
 
-The colon takes one digit, a name the others: with two ways to match a digit, it could take for ever."""
+The colon takes one digit, a name the others: with two ways to match a digit, matching could take for ever.
+"""
 _HARMLESS = re.compile(r"(?!.*pass)[a-z_]+=[^#]*")
 
 
 async def inspect_store(address: str) -> StoreHealth:
-    """What can be said of it without opening it."""
+    """What can be said about it without opening it."""
     check_address(address)
     if is_shared(address):
         with _driver_needed():

@@ -1,4 +1,4 @@
-"""What a store that several processes share knows of the streams of registered clients."""
+"""What a shared store knows of the streams of registered clients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Seat(Struct, frozen=True, gc=False):
 
 
 class Absence(Struct, frozen=True, gc=False):
-    """A registered client without a stream, and for how long by now."""
+    """A registered client without a stream, and for how long so far."""
 
     owner: Owner
     client_id: str
@@ -27,22 +27,22 @@ class Absence(Struct, frozen=True, gc=False):
 
 
 class Streams(Protocol):
-    """Which clients have their stream, in whichever process; judged by the store's clock."""
+    """Which clients have a stream, in any process; judged by the store's clock."""
 
     async def arrive(self, owner: Owner, client_id: str, *, lease_sec: float) -> Seat:
-        """The newest from now on, and known to be there for so long."""
+        """The newest stream from now on, valid for this many seconds."""
         ...
 
     async def stay(self, seats: Sequence[Seat], *, lease_sec: float) -> list[Seat]:
-        """They are still there; those that are not the newest any more are returned."""
+        """Renews these streams; returns those that are no longer the newest."""
         ...
 
     async def leave(self, seat: Seat) -> None:
-        """Away from now on, if it was the newest."""
+        """The client is away from now on, if this was its newest stream."""
         ...
 
     async def expect(self, owner: Owner, client_id: str) -> None:
-        """Away from now on, unless it is here."""
+        """The client is away from now on, unless it has a stream."""
         ...
 
     async def is_here(self, owner: Owner, client_id: str) -> bool: ...

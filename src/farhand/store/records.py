@@ -1,7 +1,7 @@
 """Records in look-up rows: JSON, so that they can be read without farhand.
 
-One that this version cannot read (another version wrote it, or a disk damaged it) is left out of lists and
-named in the server's log once; asked for alone, it is `Unreadable`. Knows no connection and no table.
+A record that this version cannot read (another version wrote it, or a disk damaged it) is left out of lists
+and logged once; a read of that record alone raises `Unreadable`. Knows no connection and no table.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _DECODERS: dict[str, Callable[[bytes], object]] = {
 
 
 def decode_alone(decode: Callable[[bytes], T], body: bytes) -> T:
-    """For whoever asked for this one."""
+    """For a read of this record alone."""
     try:
         return decode(body)
-    # no JSON, not of its shape, or with a word that this version lacks
+    # not JSON, of the wrong shape, or with a value that this version does not know
     except ValueError as error:
         raise Unreadable(f"A stored record cannot be read by this version of farhand: {error}.") from error
 
 
 def decode_listed(decode: Callable[[bytes], T], body: bytes, *, kind: str, name: str) -> T | None:
-    """None for one that a list leaves out."""
+    """None for a record that a list leaves out."""
     try:
         return decode(body)
     except ValueError:
@@ -65,7 +65,7 @@ def decode_listed(decode: Callable[[bytes], T], body: bytes, *, kind: str, name:
 
 
 def unknown_in(body: bytes, known: type[Struct]) -> Unknown:
-    """The fields that a newer version of farhand has put beside ours; none of what cannot be read."""
+    """The fields that a newer version of farhand has added to ours; empty for an unreadable record."""
     try:
         fields = _decode_fields(body)
     except ValueError:
@@ -83,9 +83,9 @@ def encode_with(unknown: Unknown, record: Struct) -> bytes:
 def next_registration(
     client: Client, stored: tuple[int, bytes] | None, others: Iterable[bytes]
 ) -> bytes | Literal["moved", "name_taken"]:
-    """The record to store for this client, with the fields that a newer version of farhand has put into the
-    one before; or why it is refused. `others` are the records of the owner's other clients: one that cannot
-    be read may have a tool of the same name, so it is `Unreadable`."""
+    """The record to store for this client, with the fields that a newer version of farhand put into the
+    previous one; or why it is refused. `others` are the records of the owner's other clients: an unreadable
+    one may have a tool with the same name, so it raises `Unreadable`."""
     version, body = stored or (0, b"{}")
     if version != client.version - 1:
         return "moved"
@@ -97,7 +97,7 @@ def next_registration(
 
 
 def unreadable_in(rows: Iterable[tuple[str, str, bytes]]) -> tuple[str, ...]:
-    """Of rows of kind (`thread`, `call`, `run`, `client`), name and body: those that cannot be read, such as
+    """From rows of kind (`thread`, `call`, `run`, `client`), name and body: the unreadable ones, such as
     `thread t1`."""
     return tuple(f"{kind} {name}" for kind, name, body in rows if not _is_readable(_DECODERS[kind], body))
 
@@ -111,7 +111,7 @@ def _is_readable(decode: Callable[[bytes], object], body: bytes) -> bool:
 
 
 def _log_once(kind: str, name: str) -> None:
-    """Not with every list that it is left out of."""
+    """Not for every list that it is left out of."""
     if (kind, name) in _named:
         return
     if len(_named) >= REMEMBERED:

@@ -22,7 +22,7 @@ def by_the_role(cluster: Cluster, schema: str) -> None:
 async def test_a_transaction_pooler_is_refused_at_start(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "HEARD_SEC", 1.0)
+    monkeypatch.setattr(schema, "PROBE_SEC", 1.0)
     by_the_role(cluster, "pooled")
     try:
         with running_pooler(cluster, mode="transaction") as port:

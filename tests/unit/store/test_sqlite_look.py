@@ -15,7 +15,7 @@ from farhand.testing import FakeClock
 
 def test_a_store_that_is_not_there_is_not_made_by_looking(path: Path) -> None:
     new = inspect_file(str(path))
-    assert new.what.endswith("(not made yet)")
+    assert new.what.endswith("(not created yet)")
     assert (new.version, new.problem) == (None, None)
     assert not path.exists()
 

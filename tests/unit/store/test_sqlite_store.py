@@ -61,7 +61,7 @@ async def test_a_store_without_room_is_not_ready(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await sqlite.check()
-    monkeypatch.setattr(StoreFile, "has_room", lambda file: False)
+    monkeypatch.setattr(StoreFile, "has_space", lambda file: False)
     with pytest.raises(StoreDown, match="the disk is full"):
         await sqlite.check()
 

@@ -1,8 +1,8 @@
-"""Appends: the one task of this process that writes to logs.
+"""Appends: the only task of this process that writes to logs.
 
-Appends that arrive while a transaction runs share the next one, so that one wait for the disk serves all of
-them. Nobody is answered before it is durable. If the connection breaks while COMMIT is under way, nobody
-knows whether it was written: `StoreDown` for the whole transaction.
+Appends that arrive during a transaction share the next one, so that one wait for the disk serves all of them.
+Callers are answered once it is durable. If the connection breaks during COMMIT, it is unknown whether it was
+written: `StoreDown` for the whole transaction.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from farhand.store.postgres.pool import CommitUnknown, commit
 log = logging.getLogger("farhand.store")
 
 BATCH = 256
-"""Appends in one transaction: a flood must not make the first one wait for the last."""
+"""Appends per transaction: a flood must not make the first one wait for the last."""
 TRIES = 8
-"""How often a transaction that others were faster than looks again."""
+"""How often a transaction that lost a race is tried again."""
 RETRY_SEC = 0.25
 STALLED_SEC = 2.0
-"""A transaction that takes longer than this may not end: until it does, the store is not ready."""
+"""A transaction that takes longer than this may never end: until it does, the store is not ready."""
 KNOWN_TOOLS = 1_000
-"""Versions of tools that are known to be stored, which need not be sent again."""
+"""Versions of tools that are known to be stored and need not be sent again."""
 
 
 class QueuedAppend(Struct):
@@ -66,14 +66,14 @@ class AppendQueue:
         self._closed = False
         self._down_until = 0.0
         self._has_failed = False
-        """Whether the last transaction did."""
+        """Whether the last transaction failed."""
         self._busy_since = math.inf
         self._tools: set[str] = set()
 
     async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
         if self._closed:
             raise StoreDown("The store is closed.")
-        # here: what cannot be encoded is the fault of this caller alone
+        # here, so that an append that cannot be encoded fails only its caller
         encoded = [EncodedAppend(each) for each in appends]
         keys = {each.key for each in encoded}
         if len(keys) != len(encoded):
@@ -91,7 +91,7 @@ class AppendQueue:
             await self.append(())
 
     async def run(self) -> None:
-        """Until `close()`, and then whatever was queued before it."""
+        """Runs until `close()`, then finishes what was queued before it."""
         try:
             while self._queue or not self._closed:
                 await self._arrived.wait()
@@ -110,7 +110,7 @@ class AppendQueue:
         self._arrived.set()
 
     def _next_batch(self) -> list[QueuedAppend]:
-        """What waits, in its order, up to a second append to the same thread."""
+        """What waits, in order, up to a second append to the same thread."""
         batch = [self._queue.popleft()]
         keys, size = set(batch[0].keys), len(batch[0].appends)
         while self._queue:
@@ -132,7 +132,7 @@ class AppendQueue:
             for each in batch:
                 _answer(each, StoreDown("The store is closed."))
             raise
-        # whatever it is: nobody is left waiting, and the next batch starts afresh
+        # whatever it is: no caller is left waiting, and the next batch starts normally
         except Exception as error:  # noqa: BLE001
             self._note_failure(batch, error)
             for each in batch:
@@ -145,7 +145,7 @@ class AppendQueue:
             self._busy_since = math.inf
 
     async def _serve_alone(self, batch: list[QueuedAppend], error: ValueError) -> None:
-        """One of them has a text that the database cannot hold, which is its own fault alone."""
+        """One of them has a text that the database cannot store, which must fail only its caller."""
         if len(batch) == 1:
             _answer(batch[0], error)
             return
@@ -158,7 +158,7 @@ class AppendQueue:
                 return await self._transact(appends, look_at_all_requests=attempt > 0)
             except TransactionConflict as error:
                 log.debug("another transaction was faster: %s", error)
-        raise StatementFailed("other transactions were faster every time")
+        raise StatementFailed("lost the race to other transactions every time")
 
     async def _transact(
         self, appends: list[EncodedAppend], *, look_at_all_requests: bool
@@ -222,7 +222,7 @@ class AppendQueue:
         return self._connection, True
 
     def _note_failure(self, batch: list[QueuedAppend], error: Exception) -> None:
-        """Logged once, until something can be written again; with its trace if nobody expected it."""
+        """Logged once, until something can be written again; with a traceback if it was unexpected."""
         is_expected = isinstance(error, ConnectionLost | CommitUnknown | StatementFailed)
         level = logging.DEBUG if self._has_failed and is_expected else logging.WARNING
         count = sum(len(each.appends) for each in batch)
@@ -232,12 +232,12 @@ class AppendQueue:
 
 
 def _sorted_appends(batch: list[QueuedAppend]) -> list[EncodedAppend]:
-    """In one order for all processes, so that no two of them wait for each other."""
+    """In the same order in all processes, so that no two of them deadlock."""
     return sorted((append for each in batch for append in each.appends), key=lambda append: append.key)
 
 
 def _answer(pending: QueuedAppend, answer: list[AppendResult] | Exception) -> None:
-    """A caller that was cancelled is not waited for."""
+    """A caller that was cancelled is skipped."""
     if pending.answer.done():
         return
     if isinstance(answer, Exception):
@@ -255,9 +255,12 @@ async def _roll_back(connection: Connection) -> None:
 
 def _down(error: Exception) -> StoreDown:
     if isinstance(error, CommitUnknown):
-        what, hint = "The store has not said yet whether this was kept.", "Send the same again in a moment."
+        what, hint = (
+            "The store has not confirmed yet whether this was stored.",
+            "Send the same again in a moment.",
+        )
     else:
-        what, hint = "The store could not write; nothing of this was kept.", "Try again in a moment."
+        what, hint = "The store could not write; nothing of this was stored.", "Try again in a moment."
     down = StoreDown(what, hint=hint)
     down.__cause__ = error
     return down

@@ -1,8 +1,8 @@
 """One transaction of appends, between BEGIN and COMMIT: rows, statements, and the order in which they run.
 
-It locks its threads in one order, compares their versions, judges time limits by the database's clock, and
-writes what holds with one statement, put together of the parts that the batch has, which also notifies the
-other processes. So a transaction takes the same few round trips whatever is in it. Must not know what an
+It locks its threads in a fixed order, compares their versions, judges time limits by the database's clock,
+and writes what holds with one statement, assembled from the parts that the batch needs, which also notifies
+the other processes. So a transaction takes the same few round trips whatever is in it. Must not know what an
 event means.
 """
 
@@ -78,12 +78,12 @@ def key_of_append(append: Append) -> Key:
 
 
 def columns(rows: Sequence[Values], count: int) -> list[list[object]]:
-    """Rows as columns, which is how a statement takes any number of them."""
+    """Transposes rows into columns, since a statement takes arrays of any length."""
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(count)]
 
 
 def _thread_values(append: Append) -> Values:
-    """In the order of `moved` in `append_sql`; None for what stays as it is."""
+    """In the order of `moved` in `append_sql`; None for what is unchanged."""
     row, lease, snapshot = append.thread, append.lease, append.snapshot
     return (
         append.version + 1,
@@ -137,7 +137,7 @@ VERSIONS = f"""
     ORDER BY place
 """
 
-# a thread that another transaction makes at this moment is waited for, and then found neither way
+# waits for a thread that another transaction is creating, and then finds it neither way
 LOCK = f"""
     WITH wanted AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
@@ -164,7 +164,7 @@ REQUESTS = """
         JOIN calls USING (tenant, subject, request_id)
 """
 
-# a commit that has to reach the disk, and replicas that are waited for, though no table changes
+# a commit that has to reach the disk, and synchronous replicas, though no table changes
 WRITE_NOTHING = "SELECT pg_logical_emit_message(true, 'farhand', '')"
 
 DROP_EMPTY = "DELETE FROM threads WHERE thread_no = ANY($1::bigint[]) AND version = 0"
@@ -173,7 +173,7 @@ CALL_COLUMNS = """thread_no, tenant, subject, call_id, run_id, approval_id, requ
     deadline, opened_at, settled_at, body"""
 RUN_COLUMNS = "thread_no, tenant, subject, run_id, started_at, ended_at, body"
 
-# with what another transaction may have to be waited for in one order in every statement
+# statements that may wait for another transaction come in the same order everywhere
 _PARTS = {
     "log": """
     logged AS (
@@ -287,7 +287,7 @@ class WriteStatement:
                 if append.snapshot is not None
             ],
         )
-        # by their request ids, so that two transactions with the same ones wait in one order
+        # by their request ids, so that two transactions with the same ones wait in the same order
         calls = _by_id((no, *call) for no, each, _ in appends for call in each.calls)
         self.add("calls", sorted(calls, key=lambda call: str(call[6])))
         self.add("runs", _by_id((no, *run) for no, each, _ in appends for run in each.runs))
@@ -306,7 +306,7 @@ class WriteStatement:
             self.values += columns(rows, len(rows[0]))
 
     def _add_feed(self, numbered: list[tuple[int, EncodedAppend]]) -> None:
-        """`behind` is how many entries of the owner's come after it in this transaction."""
+        """`behind` is how many entries of the owner come after it in this transaction."""
         if not numbered:
             return
         totals: dict[tuple[str, str], int] = {}
@@ -340,7 +340,7 @@ def _shift(sql: str, offset: int) -> str:
 
 
 class AppendTransaction:
-    """`accepted` holds what is written; `results` has them all."""
+    """`accepted` holds what is written; `results` has all results."""
 
     def __init__(self, connection: Connection, appends: list[EncodedAppend], clock: DatabaseClock) -> None:
         self.results: dict[Key, AppendResult] = {}
@@ -351,7 +351,7 @@ class AppendTransaction:
         self._numbers: dict[Key, int] = {}
 
     async def lock(self) -> None:
-        """From here on nobody else moves these threads; the time is read after the last lock."""
+        """From here on no other process moves these threads; the time is read after the last lock."""
         wanted = [(*each.key, each.mode) for each in self._appends]
         rows = await self._connection.fetch(LOCK, *columns(wanted, 4), self._clock.override)
         found = {self._appends[place - 1].key: (number, version) for place, number, version, _ in rows}
@@ -360,7 +360,7 @@ class AppendTransaction:
             self._clock.update(now)
         for each in self._appends:
             if each.key not in found and each.mode == "new":
-                raise TransactionConflict("another transaction has just made this thread")
+                raise TransactionConflict("another transaction has just created this thread")
             number, version = found.get(each.key, (0, 0))
             self._numbers[each.key] = number
             self._judge(each, version=version, now=now)
@@ -372,8 +372,8 @@ class AppendTransaction:
             self.accepted.append(encoded)
 
     async def look_for_requests(self, *, everywhere: bool) -> None:
-        """A request id that another call of the owner has. A call that has moved was looked at when it was
-        opened; a race that this misses ends at the unique index, and the next attempt looks `everywhere`."""
+        """Finds request ids that another call of the owner has. A call that has moved was checked when it was
+        opened; a race that this misses ends at the unique index, and the next attempt checks `everywhere`."""
         asked = [
             (each.key, request, call_id)
             for each in self.accepted
@@ -400,7 +400,7 @@ class AppendTransaction:
         await self._drop_empty()
 
     async def _drop_empty(self) -> None:
-        """Threads that were made for an append that does not hold."""
+        """Removes threads that were created for an append that does not hold."""
         held = {each.key for each in self.accepted}
         empty = [
             self._numbers[each.key] for each in self._appends if each.mode == "new" and each.key not in held
@@ -410,7 +410,7 @@ class AppendTransaction:
 
 
 async def compare_versions(pool: Pool, appends: Sequence[Append], clock: DatabaseClock) -> list[AppendResult]:
-    """For appends without a body: one read, without a transaction and without a lock."""
+    """For appends without a body: one read, without a transaction or a lock."""
     keys = [key_of_append(each) for each in appends]
     try:
         rows: list[Columns] = await pool.run(

@@ -1,7 +1,7 @@
 """The address of a database, one connection to it, and its clock.
 
 The only importer of the driver: its errors become four of ours. A command that is not answered in time ends
-its connection: a half-open connection looks like a slow one, and nobody can tell what state it was left in.
+its connection: a half-open connection looks like a slow one, and its state is unknown.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-# it comes without types; this is its only importer, and what leaves this module is typed
+# it has no types; this is its only importer, and what leaves this module is typed
 import asyncpg  # type: ignore[import-untyped]
 from msgspec import Struct
 
@@ -35,44 +35,44 @@ class Place(Struct, frozen=True):
 
     @property
     def channel(self) -> str:
-        """Notifications are heard in the whole database: each store has a channel of its own."""
+        """Notifications reach the whole database: each store has its own channel."""
         return f"farhand_{self.schema}"
 
 
 def place_of(address: str) -> Place:
-    """`postgresql://user:password@host:port/database?schema=name`; all but the scheme may be left out."""
+    """`postgresql://user:password@host:port/database?schema=name`; everything but the scheme is optional."""
     try:
         parts = urlsplit(address)
         _ = parts.port
     except ValueError:
-        # not in its words: what it could not read may be of the password
+        # not the parser's message: it may quote part of the password
         raise _bad(_UNREADABLE) from None
     query = parse_qsl(parts.query, keep_blank_values=True)
     if "@" in parts.path or parts.fragment or any("@" in key for key, _ in query):
         raise _bad(_UNREADABLE)
     schema = next((value for key, value in query if key == "schema"), DEFAULT_SCHEMA)
     if not _SCHEMA.fullmatch(schema):
-        raise _bad("its schema must be a short name of small letters, digits and _")
+        raise _bad("its schema must be a short name of lower-case letters, digits and _")
     rest = urlencode([(key, value) for key, value in query if key != "schema"])
-    # with its slashes also where no host is named: the driver asks for them
+    # with its slashes even if no host is named: the driver requires them
     dsn = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
     host = parts.netloc.rpartition("@")[2] or dict(query).get("host", "")
     return Place(dsn, schema, f"{host}{parts.path} (schema {schema})")
 
 
-_UNREADABLE = "where its host begins cannot be told; in a password write / ? # @ : as %2F %3F %23 %40 %3A"
+_UNREADABLE = "cannot tell where its host starts; in a password, write / ? # @ : as %2F %3F %23 %40 %3A"
 
 
 def _bad(why: str) -> BadSetting:
     return BadSetting(
         f"The store address cannot be used: {why}.",
-        hint="Use postgresql://user:password@host/database, with ?schema=name if you like.",
+        hint="Use postgresql://user:password@host/database, optionally with ?schema=name.",
     )
 
 
 log = logging.getLogger("farhand.store")
 
-# a row of the driver: what is in it follows from the columns that were asked for
+# the type of a driver's row follows from the selected columns
 Columns: TypeAlias = Any
 R = TypeVar("R")
 
@@ -80,12 +80,12 @@ CONNECT_SEC = 5.0
 COMMAND_SEC = 8.0
 CLOSE_SEC = 2.0
 IDLE_SEC = 3.0
-"""After so much silence a connection is asked whether it still is one."""
+"""After this much silence a connection is checked before use."""
 ALIVE_SEC = 1.0
 """How long the answer to that may take."""
 
 BY_INDEX = {"enable_seqscan": "off"}
-"""Whatever is read has an index. A plan that is kept must not walk through a table because it was small."""
+"""Every read has an index. A cached plan must not scan a table because it once was small."""
 
 BY_KEY = {
     **BY_INDEX,
@@ -94,19 +94,19 @@ BY_KEY = {
     "enable_mergejoin": "off",
 }
 """Appends find every row by its key, and their statements are few: they are planned once, for tables of any
-size. Left alone, a planner that has no figures yet walks through whole tables."""
+size. By default, a planner without statistics scans whole tables."""
 
 _SETTINGS = {
     "application_name": "farhand",
-    # all in milliseconds: below our own patience, so that the database says which statement was slow
+    # all in milliseconds: below our own timeouts, so that the database says which statement was slow
     "statement_timeout": "6000",
     "lock_timeout": "4000",
-    # a process that is stopped in the middle of a transaction must not keep its rows from the others
+    # a process that is suspended in the middle of a transaction must not keep its rows from the others
     "idle_in_transaction_session_timeout": "4000",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
-    # a process that is stopped still acknowledges: without this the database waits for it for ever
+    # a suspended process still acknowledges: without this the database waits for it for ever
     "tcp_user_timeout": "15000",
     "jit": "off",
 }
@@ -117,15 +117,15 @@ class ConnectionLost(Exception):
 
 
 class TooManyConnections(ConnectionLost):
-    """The database has no room for one more connection."""
+    """The database accepts no more connections."""
 
 
 class TransactionConflict(Exception):
-    """Another transaction was faster: look again, and try again."""
+    """Another transaction was faster: read again, and try again."""
 
 
 class StatementFailed(Exception):
-    """The database is there and did not do it: too slow, locked, out of space."""
+    """The database is reachable but did not execute it: too slow, locked, out of space."""
 
 
 class Unstorable(ValueError):
@@ -133,14 +133,14 @@ class Unstorable(ValueError):
 
 
 class Connection:
-    """Made by `connect`."""
+    """Created by `connect`."""
 
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
         self._used_at = asyncio.get_running_loop().time()
         self._is_late = False
         self.until = math.inf
-        """When the patience of its present user ends, whatever is asked."""
+        """When its current user's time is up, whatever it runs."""
 
     @property
     def is_closed(self) -> bool:
@@ -148,7 +148,7 @@ class Connection:
 
     @property
     def is_late(self) -> bool:
-        """Whether it was given up because the database was silent."""
+        """Whether it was closed because the database did not answer."""
         return self._is_late
 
     async def fetch(self, sql: str, *values: object, seconds: float | None = None) -> list[Columns]:
@@ -156,7 +156,7 @@ class Connection:
         return found
 
     async def execute(self, sql: str, *, seconds: float | None = None) -> None:
-        """One or several statements, without values."""
+        """One or several statements, without parameters."""
         await self._in_time(self._connection.execute(sql), seconds)
 
     async def listen(self, channel: str, receive: Callable[[str], None]) -> None:
@@ -165,7 +165,7 @@ class Connection:
         )
 
     async def is_alive(self) -> bool:
-        """Asks, if it was silent for long: one that a firewall forgot looks like any other."""
+        """Checks, after a long silence: a connection that a firewall dropped looks like any other."""
         if self.is_closed:
             return False
         if asyncio.get_running_loop().time() - self._used_at < IDLE_SEC:
@@ -181,7 +181,7 @@ class Connection:
         await self._in_time(self._connection.fetchval("SELECT 1"), ALIVE_SEC)
 
     def abort(self) -> None:
-        """At once, without a farewell."""
+        """Immediately, without a clean shutdown."""
         self._connection.terminate()
 
     async def close(self) -> None:
@@ -197,13 +197,13 @@ class Connection:
         try:
             answer = await work
         except asyncio.CancelledError:
-            # the answer is still to come, and nobody is left to read it
+            # the answer is still to come, and nothing is left to read it
             self.abort()
             raise
         except AttributeError as error:
             if not self.is_closed:
                 raise
-            # the driver stumbles over a connection that it lost between two commands of its own
+            # the driver fails oddly on a connection that it lost between two of its own commands
             raise self._translate(error) from error
         except _ALL as error:
             raise self._translate(error) from error
@@ -233,8 +233,8 @@ class Connection:
 async def connect(
     place: Place, *, settings: Mapping[str, str] | None = None, seconds: float | None = None
 ) -> Connection:
-    """`ConnectionLost` if the database cannot be reached now, `ValueError` if it never will with this
-    address."""
+    """Raises `ConnectionLost` if the database cannot be reached now, `ValueError` if this address can never
+    work."""
     patience = min(seconds or CONNECT_SEC, CONNECT_SEC)
     try:
         async with asyncio.timeout(patience):
@@ -255,8 +255,8 @@ async def connect(
 
 
 async def _finish_connecting(connecting: Awaitable[asyncpg.Connection]) -> asyncpg.Connection:
-    """A caller that is cancelled meanwhile waits for the connection and drops it: interrupted half-way, the
-    driver leaves an error behind that nobody can catch."""
+    """A caller that is cancelled waits for the connection and drops it: interrupted half-way, the driver
+    leaves an error behind that nobody can catch."""
     # it is waited for here, whatever happens
     task = asyncio.ensure_future(connecting)  # noqa: TID251
     try:
@@ -311,11 +311,11 @@ _LOST = (
 WINDOW_SEC = 30.0
 
 NOW = "coalesce({0}::float8, extract(epoch FROM clock_timestamp())::float8)"
-"""For statements: the database's time, unless this parameter gives another."""
+"""For statements: the database's time, unless this parameter overrides it."""
 
 
 class DatabaseClock:
-    """`clock` comes from tests that own the time; then the database is told the time instead of asked."""
+    """`clock` comes from tests that control the time; then the database gets the time from here."""
 
     def __init__(self, monotonic: Callable[[], float], clock: Clock | None = None) -> None:
         self._clock = clock
@@ -337,7 +337,7 @@ class DatabaseClock:
         return self._monotonic() + max(known)
 
     def update(self, at: float) -> None:
-        """The database has just said that this is the time."""
+        """The database has just reported this time."""
         here = self._monotonic()
         if here - self._since > WINDOW_SEC:
             self._ahead_before, self._ahead, self._since = self._ahead, None, here

@@ -1,11 +1,11 @@
 """LISTEN and NOTIFY: hints between the processes that share a database. Only the store is the record.
 
-Over a connection that is alive no notification gets lost, so the listening connection is pinged twice a
-second; and since one may be alive and receive nothing, it must receive what is sent over it. While that is
-not so, the listener is called with an empty topic once a second: look at everything.
+A live connection loses no notification, so the listening connection is pinged twice a second; and since a
+connection may be alive and receive nothing, it must receive its own notifications. Until it does, the
+listener is called with an empty topic once a second: check everything.
 
-PostgreSQL keeps every notification until the slowest listener took it, and when its queue is full nobody can
-commit. A process that is stopped takes nothing; the network ends its connection where it is TCP all the way,
+PostgreSQL keeps every notification until the slowest listener has taken it, and when its queue is full nobody
+can commit. A suspended process takes nothing; the network ends its connection where it is TCP all the way,
 and behind a proxy or on a local socket the other processes do.
 """
 
@@ -41,9 +41,9 @@ Hint: TypeAlias = tuple[str, str]
 LOOK_AT_EVERYTHING: Hint = ("", "")
 
 PAYLOAD_BYTES = 7_600
-"""PostgreSQL takes less than 8,000."""
+"""PostgreSQL accepts less than 8,000."""
 PAYLOADS = 16
-"""With more than so many, the others are told to look at everything."""
+"""Beyond this many, the others are told to check everything."""
 PING_SEC = 0.5
 SELF_TEST_SEC = 2.0
 ECHO_SEC = 1.0
@@ -54,11 +54,11 @@ UNSENT = 10_000
 """Hints that wait for a connection."""
 
 LISTENER = "farhand-listener"
-"""How the connection is seen in the database: it does little by design, and should not be ended for it."""
+"""The connection's application name: it is idle by design, and should not be terminated for it."""
 STOPPED_SEC = 15.0
-"""A listener pings twice a second: one that has not for so long is not running."""
+"""A listener pings twice a second: one that has not for this long is not running."""
 SWEEP_SEC = 10.0
-"""How often it is looked for stopped listeners."""
+"""How often to look for stopped listeners."""
 
 SEND = "SELECT pg_notify($1, note) FROM unnest($2::text[]) AS note"
 
@@ -84,7 +84,7 @@ class Notifier:
         self._unsent: list[Hint] = []
         self._wanted = asyncio.Event()
         self._echo = asyncio.Event()
-        """A notification that was sent here was received here."""
+        """Set when our own notification was received."""
         self._deaf = asyncio.Event()
         self._test_at = 0.0
         self._sweep_at = 0.0
@@ -94,7 +94,7 @@ class Notifier:
         self._listener = listener
 
     def send(self, hint: Hint) -> None:
-        """To all other processes, soon, without a record behind it."""
+        """To all other processes, soon, without a stored record."""
         if len(self._unsent) >= UNSENT:
             self._unsent = [LOOK_AT_EVERYTHING]
         self._unsent.append(hint)
@@ -123,7 +123,7 @@ class Notifier:
             await asyncio.sleep(RETRY_SEC)
 
     async def _recheck_while_deaf(self) -> None:
-        """Not while the database is away: a waiter shall go on waiting, and not be told to fail."""
+        """Not while the database is down: a waiter should keep waiting, and not be told to fail."""
         while True:
             await self._deaf.wait()
             with suppress(Broken):
@@ -137,7 +137,7 @@ class Notifier:
             await connection.listen(self._place.channel, self._receive)
             self._test_at = self._sweep_at = 0.0
             await self._work(connection)
-            # what was sent before this moment is in the record alone
+            # what was sent before this moment is only in the store
             self._tell(LOOK_AT_EVERYTHING)
             self._deaf.clear()
             self.is_listening, self._is_logged = True, False
@@ -150,7 +150,7 @@ class Notifier:
     async def _work(self, connection: Connection) -> None:
         now = asyncio.get_running_loop().time()
         if now >= self._sweep_at:
-            # before anything is sent: while the queue is full nothing can be
+            # before anything is sent: nothing can be while the queue is full
             self._sweep_at = now + SWEEP_SEC
             await self._end_stopped(connection)
         if self._unsent or now >= self._test_at:
@@ -161,10 +161,10 @@ class Notifier:
 
     async def _end_stopped(self, connection: Connection) -> None:
         if count := await end_stopped(connection):
-            log.warning("ended %d listeners of stopped servers: they held up all notifications", count)
+            log.warning("terminated %d listeners of stopped servers that held up all notifications", count)
 
     async def _send(self, connection: Connection) -> None:
-        """What waits, or an empty one; this connection must receive it."""
+        """Sends what waits, or an empty notification; this connection must receive it."""
         hints, self._unsent = self._unsent, []
         notes = payloads(self._sender, hints) or [_payload(self._sender, [])]
         self._echo.clear()
@@ -190,14 +190,14 @@ class Notifier:
                 await self._wanted.wait()
 
     def _receive(self, text: str) -> None:
-        # without reading the rest: a process that sends much receives all of it again
+        # without parsing the rest: a process that sends much receives all of it again
         if text.startswith(f'["{self._sender}",'):
             self._echo.set()
             return
         try:
             _, hints = _decode(text)
         except msgspec.DecodeError:
-            # of a newer version, perhaps
+            # perhaps from a newer version
             hints = [LOOK_AT_EVERYTHING]
         for hint in hints:
             self._tell(hint)
@@ -207,14 +207,14 @@ class Notifier:
             return
         try:
             self._listener(*hint)
-        # the driver calls this: what a listener does wrong must not end the connection of all
+        # called by the driver: an error of one listener must not end the connection of all
         except Exception:
             log.exception("a listener failed on a notification")
 
 
 async def end_stopped(connection: Connection) -> int:
-    """Ends those of this database and this user that the database waits for; how many there were. A process
-    that goes on later finds its connection closed, and makes a new one."""
+    """Terminates the listeners of this database and this user that block the queue; returns how many there
+    were. A process that continues later finds its connection closed, and opens a new one."""
     return len(await connection.fetch(END_STOPPED, LISTENER, STOPPED_SEC))
 
 
@@ -246,7 +246,7 @@ async def _restart_if_broken(loop: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             return await loop()
-        # not foreseen: ending would mean that nobody hears anything any more
+        # unexpected: without a restart, no hints would arrive any more
         except Exception:
             log.exception("background task of notifications crashed; restarting it")
             await asyncio.sleep(RETRY_SEC)
@@ -266,7 +266,7 @@ class FeedWriter:
         await self.notify(connection, (FEED_GREW, owner_key(owner)))
 
     async def notify(self, connection: Connection, hint: Hint) -> None:
-        """Once the transaction is committed."""
+        """Sent when the transaction commits."""
         await connection.fetch(SEND, self._channel, payloads(self._sender, [hint]))
 
 

@@ -1,10 +1,10 @@
-"""The connections that read, and that write what no thread's log has: a few, each used by one task at a time.
+"""The connections that read, and that write what is in no thread's log: a few, each used by one task at a
+time.
 
-One that was idle while the database restarted is found to be dead only when it is used: then all idle ones
-are dropped and the work is tried once more on a new one. While the database cannot be reached, callers are
-told so at once instead of each waiting for its own connection to fail. Where it has no room for another one,
-they share those that there are. A read has one time limit for all of it: for its turn, a connection and the
-answer.
+A connection that was idle while the database restarted is found dead only when it is used: then all idle ones
+are dropped and the work is tried once more on a new one. While the database cannot be reached, callers get an
+error at once instead of each waiting for its own connection to fail. If it accepts no more connections,
+callers share the existing ones. A read has one time limit overall: for its turn, a connection and the answer.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ POOL_SIZE = 8
 READ_SEC = 5.0
 """How long a caller waits: for its turn, then for an answer, on as many connections as that takes."""
 RETRY_SEC = 0.25
-"""After how long a database that could not be reached is tried again."""
+"""When a database that could not be reached is tried again."""
 FULL_SEC = 1.0
-"""After how long a database that had no room for another connection is asked for one again."""
+"""When a database that accepted no more connections is asked for one again."""
 QUIET_SEC = 10.0
-"""Trouble that comes back sooner is the same trouble: some reads fail and others do not."""
+"""A failure that returns sooner is the same failure: some reads fail and others do not."""
 TRANSACTION_SEC = 60.0
-"""For several statements together: each has its own limit, too."""
+"""For several statements together: each also has its own limit."""
 TRIES = 5
 
 R = TypeVar("R")
 
 
 class CommitUnknown(Exception):
-    """The connection broke while COMMIT was under way: it may have been written, or not."""
+    """The connection broke during COMMIT: it may have been written, or not."""
 
 
 class Pool:
@@ -57,32 +57,32 @@ class Pool:
         self._place = place
         self._idle: list[Connection] = []
         self._out = 0
-        """Those that are not idle: in use, or being made or looked at."""
+        """Connections that are not idle: in use, being opened or being checked."""
         self._returned = asyncio.Event()
         self._full_until = -math.inf
         self._turn = asyncio.Semaphore(size)
         self._down_until = 0.0
         self._closed = False
         self._is_silent = False
-        """Whether the last that was asked of the database had no answer."""
+        """Whether the last request to the database got no answer."""
         self._is_connecting = False
         self._is_down = False
         self._failed_at = 0.0
 
     async def fetch(self, sql: str, *values: object) -> list[Columns]:
-        """What is stored; nothing where a value is a text that no record can hold."""
+        """The stored rows; empty if a value is a text that no record can hold."""
         try:
             return await self.run(lambda connection: connection.fetch(sql, *values))
         except Unstorable:
             return []
 
     async def run(self, work: Callable[[Connection], Awaitable[R]]) -> R:
-        """Work that may be done twice: a read, or a statement that changes nothing the second time."""
+        """For work that may run twice: a read, or a statement that changes nothing the second time."""
         return await self._run(work, READ_SEC)
 
     async def transact(self, work: Callable[[Connection], Awaitable[R]]) -> R:
-        """Work that belongs together and is done once. Nobody knows whether a commit whose answer was lost
-        was made: that is `StoreDown`, and never tried again here."""
+        """For work that belongs together and runs once. Whether a commit whose answer was lost was made is
+        unknown: that raises `StoreDown`, and is never retried here."""
 
         async def transaction(connection: Connection) -> R:
             try:
@@ -90,7 +90,7 @@ class Pool:
                 done = await work(connection)
                 await commit(connection)
             except BaseException:
-                # the connection goes with the half of the work
+                # closing the connection rolls back the half-done work
                 connection.abort()
                 raise
             return done
@@ -98,7 +98,7 @@ class Pool:
         return await self._run(transaction, TRANSACTION_SEC)
 
     async def check(self) -> None:
-        """Raises `StoreDown` unless the database can be read and takes writes."""
+        """Raises `StoreDown` unless the database can be read and accepts writes."""
         await self.run(_check_writable)
 
     async def close(self) -> None:
@@ -150,8 +150,8 @@ class Pool:
             raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
 
     async def _get_connection(self, until: float) -> tuple[Connection, bool]:
-        """And whether it is new. With none of ours to wait for, the database is asked for a while: a
-        connection that was just closed has its place there for a moment longer."""
+        """Also returns whether it is new. With none of ours to wait for, the database is asked for a while: a
+        connection that was just closed still occupies its slot for a moment."""
         now = asyncio.get_running_loop().time
         give_up_at = min(until, now() + FULL_SEC)
         while True:
@@ -166,14 +166,14 @@ class Pool:
                 await asyncio.sleep(RETRY_SEC)
 
     async def _find_connection(self, until: float) -> tuple[Connection, bool]:
-        """`TooManyConnections` if none is idle and there is no room for another."""
+        """Raises `TooManyConnections` if none is idle and no other can be opened."""
         self._out += 1
         try:
             connection = await self._take_idle()
             if connection is not None:
                 return connection, False
             if self._out > 1 and asyncio.get_running_loop().time() < self._full_until:
-                raise TooManyConnections("the database has no room for more connections")
+                raise TooManyConnections("the database accepts no more connections")
             return await self._connect(until), True
         except BaseException:
             self._note_returned()
@@ -188,7 +188,7 @@ class Pool:
             raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
 
     async def _take_idle(self) -> Connection | None:
-        """The one that was used last, if it is still there: else none of them may be."""
+        """The most recently used one, if it is still alive: else none of them may be."""
         if not self._idle:
             return None
         connection = self._idle.pop()
@@ -237,9 +237,7 @@ class Pool:
     def _note_full(self, error: TooManyConnections) -> None:
         now = asyncio.get_running_loop().time()
         if now - self._full_until > QUIET_SEC:
-            log.warning(
-                "the database has no room for more connections, so reads wait for each other: %s", error
-            )
+            log.warning("the database accepts no more connections, so reads wait for each other: %s", error)
         self._full_until = now + FULL_SEC
 
     def _note_silence(self) -> None:
@@ -251,7 +249,7 @@ class Pool:
             self._is_down = False
 
     def _down(self, error: Exception) -> StoreDown:
-        """Logged once, until all has gone well for a while."""
+        """Logged once, until everything has worked for a while."""
         log.log(logging.DEBUG if self._is_down else logging.WARNING, "the store could not be read: %s", error)
         self._is_down = True
         self._failed_at = asyncio.get_running_loop().time()
@@ -266,7 +264,7 @@ async def commit(connection: Connection, *, seconds: float | None = None) -> Non
 
 
 async def _check_writable(connection: Connection) -> None:
-    """`ConnectionLost` if it is not: another connection may find the database that took over."""
+    """Raises `ConnectionLost` if it is not: another connection may find the database that took over."""
     if not await is_writable(connection):
         connection.abort()
-        raise ConnectionLost("the database takes no writes; it is a replica, or was made read-only")
+        raise ConnectionLost("the database accepts no writes; it is a replica, or was made read-only")

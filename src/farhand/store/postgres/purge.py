@@ -1,6 +1,6 @@
 """Removes what has been kept for long enough, a slice at a time; removes threads; rebuilds look-up rows.
 
-Any number of processes may purge at once. Locks are taken in the order in which appends take them.
+Any number of processes may purge at once. Locks are taken in the same order as appends take them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SLICE = 2_000
 FILES = 16
 """The same for files: each may be large."""
 COUNT_SEC = 600
-"""For counting what is old, which only the caller who asks for it waits for."""
+"""For counting what is old; only the caller that asks for it waits."""
 
 
 async def purge(pool: Pool, before: float, *, now: float) -> PurgeCount:
@@ -71,19 +71,17 @@ async def purge(pool: Pool, before: float, *, now: float) -> PurgeCount:
 
 
 async def count_old(place: Place, before: float, *, now: float) -> PurgeCount:
-    """On a connection of its own: over all that is kept, this may take longer than any read may."""
+    """On its own connection: over everything that is stored, this may take longer than any read may."""
     arriving = max(before, now - ARRIVING_SEC)
     try:
         connection = await connect(place, settings={"statement_timeout": str(COUNT_SEC * 1000)})
         try:
-            # the database gives up first, and says so
+            # the database times out first, and says so
             [row] = await connection.fetch(COUNT_OLD, before, arriving, seconds=COUNT_SEC + 5)
         finally:
             await connection.close()
     except (ConnectionLost, StatementFailed, TransactionConflict, ValueError) as error:
-        raise StoreDown(
-            f"What is old could not be counted: {error}.", hint="Try again in a moment."
-        ) from error
+        raise StoreDown(f"Could not count old records: {error}.", hint="Try again in a moment.") from error
     return PurgeCount(calls=row[0], journals=row[1], news=row[2], files=row[3])
 
 
@@ -117,7 +115,7 @@ async def remove_files(connection: Connection, rows: Sequence[Columns]) -> None:
         await connection.fetch(REMOVE, [row[0] for row in rows])
 
 
-# an active run keeps its calls, and the name of a call with a key is never given twice
+# an active run keeps its calls, and the name of a call with a key is never reused
 _OLD_CALLS = """
     calls JOIN threads USING (thread_no)
     WHERE settled_at < $1 AND (kept_from IS NULL OR threads.run_id IS DISTINCT FROM calls.run_id)
@@ -142,7 +140,7 @@ PURGE_RUNS = """
     SELECT count(*) FROM gone
 """
 
-# `least` passes over what is NULL: without an active run all that the snapshot covers goes
+# `least` ignores NULL: without an active run everything that the snapshot covers is removed
 PURGE_LOG = """
     WITH old AS MATERIALIZED (
         SELECT log.thread_no, log.version
@@ -224,7 +222,7 @@ async def rebuild_thread(connection: Connection, lookups: Lookups, *, dry_run: b
     if not locked:
         return None
     no, *listed = locked[0]
-    # after the lock: what is read before it may be of a moment before the last append
+    # after the lock: a read before it may miss the last append
     [found] = await connection.fetch(VERSION, no)
     if found[0] != lookups.version:
         return None
@@ -279,7 +277,7 @@ async def _differing_runs(connection: Connection, no: int, lookups: Lookups) -> 
 
 
 async def _lost_requests(connection: Connection, lookups: Lookups) -> set[str]:
-    """Calls whose request id another call of the owner has, which was opened no earlier."""
+    """Calls whose request id belongs to another call of the owner that was opened no earlier."""
     asked = [(key_of(call, "request"), call.call_id, call.opened_at) for call in lookups.calls]
     asked = [each for each in asked if each[0] is not None]
     if not asked:
@@ -334,7 +332,7 @@ UPDATE_THREAD = """
 """
 
 REQUEST_ID = 6
-"""Its place among these columns."""
+"""Its index among these columns."""
 
 CALLS = f"SELECT {CALL_COLUMNS} FROM calls WHERE thread_no = $1"
 

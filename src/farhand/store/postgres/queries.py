@@ -1,5 +1,5 @@
-"""Statements on threads, calls, runs, feeds, files and clients, and rows that become values. Those that name
-an owner have it first."""
+"""Statements on threads, calls, runs, feeds, files and clients, and the values made of their rows. In
+statements that name an owner, it comes first."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROWS = f"""
     SELECT version, at, body FROM log WHERE thread_no = {_THREAD} AND version > $4 ORDER BY version
 """
 
-# one statement: both are of the same moment. The snapshot is the row without a time
+# one statement: both are from the same moment. The snapshot is the row without a time
 LOAD = f"""
     WITH snapshot AS MATERIALIZED (SELECT version, body FROM snapshots WHERE thread_no = {_THREAD})
     SELECT version, NULL::float8 AS at, body FROM snapshot
@@ -91,7 +91,7 @@ _IS_CLAIMABLE = f"""
 
 CLAIMABLE = f"{_THREADS} WHERE {_IS_CLAIMABLE} ORDER BY thread_no LIMIT $4"
 
-# what another worker looks at in this moment is left to it
+# skips what another worker is claiming at this moment
 RESERVE_CLAIMABLE = f"""
     WITH found AS MATERIALIZED (
         SELECT thread_no FROM threads WHERE {_IS_CLAIMABLE} ORDER BY thread_no LIMIT $4 FOR UPDATE SKIP LOCKED
@@ -103,7 +103,7 @@ RESERVE_CLAIMABLE = f"""
     SELECT * FROM reserved ORDER BY thread_no
 """
 
-# in the order in which appends lock threads, so that neither waits for the other for ever
+# in the order in which appends lock threads, so that the two never deadlock
 RENEW = """
     WITH leased AS MATERIALIZED (
         SELECT thread_no FROM threads WHERE worker = $1 ORDER BY tenant, subject, thread_id FOR UPDATE
@@ -243,7 +243,7 @@ STREAM_IS_HERE = f"""
     WHERE tenant = $1 AND subject = $2 AND client_id = $3 AND here_until > {NOW.format("$4")}
 """
 
-# one that nobody ever expected has been away for longer than any grace period
+# a client that was never expected has been away for longer than any grace period
 ABSENT_CLIENTS = f"""
     SELECT tenant, subject, client_id, coalesce(moment - here_until, 1e9)::float8
     FROM clients
@@ -260,7 +260,7 @@ def open_calls_query(which: CallFilter) -> tuple[str, list[object]]:
 
 
 def loaded_of(rows: Sequence[Columns]) -> Loaded:
-    """Of what `LOAD` found."""
+    """From the rows of `LOAD`."""
     if rows and rows[0][1] is None:
         return Loaded(tuple([row_of(row) for row in rows[1:]]), rows[0][2], rows[0][0])
     return Loaded(tuple([row_of(row) for row in rows]))
@@ -271,12 +271,12 @@ def row_of(row: Columns) -> Row:
 
 
 def call_of(row: Columns) -> FoundCall:
-    """Asked for alone: `Unreadable` if it is."""
+    """Read alone: raises `Unreadable` if it cannot be decoded."""
     return FoundCall(Owner(row[0], row[1]), row[2], decode_alone(decode_call, row[4]))
 
 
 def calls_of(rows: Sequence[Columns]) -> list[FoundCall]:
-    """In a list: one that cannot be read is left out."""
+    """In a list: unreadable ones are left out."""
     found: list[FoundCall] = []
     for row in rows:
         call = decode_listed(decode_call, row[4], kind="call", name=row[3])
@@ -306,7 +306,7 @@ async def full_page(
     place_of: Callable[[Columns], P],
     decode: Callable[[Columns], R | None],
 ) -> list[R]:
-    """So many that can be read, or all there are: a page that is short is taken for the last one."""
+    """As many as can be read, or all there are: a short page counts as the last one."""
     page: list[R] = []
     while len(page) < limit:
         wanted = limit - len(page)

@@ -1,15 +1,15 @@
-"""How the tables of a PostgreSQL store (`tables.sql`) are made and brought up to date, and what is wrong with
-a database, for `farhand doctor`.
+"""How the tables of a PostgreSQL store (`tables.sql`) are created and upgraded, and what is wrong with a
+database, for `farhand doctor`.
 
-The first process makes them, the others wait for a lock. From version 1 on, every version of farhand opens
-what an older one wrote. A step is added behind the others and never changed again; `meta` has the number of
-the last one that was run. Whatever is wrong with a database is one clear sentence at start; a look from
+The first process creates them, the others wait for a lock. From version 1 on, every version of farhand opens
+what an older one wrote. A step is added after the others and never changed again; `meta` has the number of
+the last one that was run. Any problem with a database is one clear sentence at start; an inspection from
 outside changes nothing and finds the same.
 
-A record is JSON in `body`, kept byte for byte; the columns beside it are what a statement compares or sorts
-by. Rows are numbered, because our ids are random: rows written together lie together. There are no foreign
+A record is JSON in `body`, stored byte for byte; the other columns are what a statement compares or sorts by.
+Rows are numbered, because our ids are random: rows written together are stored together. There are no foreign
 keys: a transaction that removes a thread holds its row and removes the rest with it. Ids are compared by
-their bytes (COLLATE "C"). Indexes of open things alone do not grow with the history.
+their bytes (COLLATE "C"). Indexes of open things only do not grow with the history.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from farhand.store.records import unreadable_in
 
 TABLES = files("farhand.store.postgres").joinpath("tables.sql").read_text("utf-8")
 STEPS: tuple[str, ...] = (TABLES,)
-"""The step at place n makes version n + 1."""
+"""The step at index n makes version n + 1."""
 OLDEST = 130_000
-"""PostgreSQL 13. Older ones are not tried."""
+"""PostgreSQL 13. Older versions are not tested."""
 MIGRATE_SEC = 60.0
 """How long a change of the tables may take, and how long others wait for it."""
 OLD_LAYOUT = {"farhand_version", "messages", "events"}
@@ -53,7 +53,7 @@ HAS_META = """
 
 
 async def prepare(place: Place, *, as_is: bool = False) -> float:
-    """The tables are there, in the newest version; and what time the database says it is. `as_is` makes and
+    """Ensures that the tables exist in the newest version; returns the database's time. `as_is` creates and
     changes nothing."""
     try:
         connection = await connect(place)
@@ -61,7 +61,7 @@ async def prepare(place: Place, *, as_is: bool = False) -> float:
         raise _unusable(place, error) from error
     try:
         if not as_is:
-            # first: without a session's settings, tables would be made where they do not belong
+            # first: without a session's settings, tables would be created in the wrong place
             fault = await pooler_fault(place)
             if fault is not None:
                 raise BadSetting(f"The store {place.name} cannot be used: {fault}.", hint=HINT)
@@ -91,8 +91,8 @@ async def _prepare(connection: Connection, place: Place, *, as_is: bool) -> floa
         return float(now)
     if not await is_writable(connection):
         raise BadSetting(
-            f"The store {place.name} takes no writes: it is a replica, or was made read-only.",
-            hint="Name the primary in the address.",
+            f"The store {place.name} accepts no writes: it is a replica, or was made read-only.",
+            hint="Use the address of the primary.",
         )
     if stored != latest_version():
         await _migrate(connection, place)
@@ -103,24 +103,24 @@ def check_version(name: str, stored: int | None) -> None:
     latest = latest_version()
     if stored is None:
         raise BadSetting(
-            f"There is no store {name}: it has no tables of farhand.", hint="Check the name of the schema."
+            f"There is no store {name}: it has no farhand tables.", hint="Check the name of the schema."
         )
     if stored != latest:
         raise BadSetting(
-            f"The store {name} has tables of version {stored}, and this farhand works with {latest}.",
-            hint="Use the farhand that serves it, or start a server of the newer one first.",
+            f"The store {name} has tables of version {stored}; this farhand uses version {latest}.",
+            hint="Use the version that serves it, or start a server of the newer version first.",
         )
 
 
 async def _migrate(connection: Connection, place: Place) -> None:
-    """One transaction: a crash in the middle leaves the version before it."""
+    """One transaction: a crash in the middle leaves the previous version."""
     await _wait_for_others(connection, place)
     stored = await stored_version(connection, place)
     latest = latest_version()
     if stored is not None and stored > latest:
         raise BadSetting(
             f"The store {place.name} was written by a newer farhand ({stored}; this one knows {latest}).",
-            hint="Use that farhand, or another schema.",
+            hint="Use that version of farhand, or another schema.",
         )
     if stored is None:
         await _make_ours(connection, place)
@@ -131,14 +131,14 @@ async def _migrate(connection: Connection, place: Place) -> None:
 
 
 async def _wait_for_others(connection: Connection, place: Place) -> None:
-    """Begins the transaction. The database's patience is a little shorter than ours, so that it says why."""
+    """Begins the transaction. The database's timeout is a little shorter than ours, so that it says why."""
     limit = int(MIGRATE_SEC * 1000)
     await connection.execute(f"SET statement_timeout = {limit}; SET lock_timeout = {limit * 9 // 10}; BEGIN")
     lock = "SELECT pg_advisory_xact_lock(hashtextextended('farhand tables of ' || $1::text, 0))"
     try:
         await connection.fetch(lock, place.schema, seconds=MIGRATE_SEC)
     except StatementFailed as error:
-        raise StatementFailed("another process is changing the tables, and is not done yet") from error
+        raise StatementFailed("another process is still changing the tables") from error
 
 
 async def _make_ours(connection: Connection, place: Place) -> None:
@@ -149,7 +149,7 @@ async def _make_ours(connection: Connection, place: Place) -> None:
         raise BadSetting(f"The store {place.name} cannot be used: {problem}.", hint=hint)
     [row] = await connection.fetch("SELECT count(*) FROM pg_namespace WHERE nspname = $1", place.schema)
     if not row[0]:
-        # checked when the address was read: small letters, digits and _
+        # validated when the address was parsed: lower-case letters, digits and _
         await connection.execute(f'CREATE SCHEMA "{place.schema}"')
     await connection.execute("CREATE TABLE meta (farhand_version int NOT NULL); INSERT INTO meta VALUES (0)")
 
@@ -166,7 +166,7 @@ async def foreign_tables(connection: Connection, place: Place) -> tuple[str, str
 
 
 async def stored_version(connection: Connection, place: Place) -> int | None:
-    # by a plain read: to_regclass may still remember that there was none before we waited for the lock
+    # by a plain read: to_regclass may have cached that it did not exist before we waited for the lock
     [row] = await connection.fetch(HAS_META, place.schema)
     if not row[0]:
         return None
@@ -180,8 +180,8 @@ def _unusable(place: Place, error: Exception) -> BadSetting:
 
 
 def hint_for(said: str, schema: str) -> str:
-    """The next step, by what the database, or a pooler before it, said."""
-    # the words of PgBouncer for a setting that it does not pass on
+    """The next step, from the error message of the database or of a pooler before it."""
+    # PgBouncer's message for a setting that it does not pass on
     if "unsupported startup parameter" in said:
         return f"A pooler said this. {HINT}"
     if "is changing the tables" in said:
@@ -193,11 +193,11 @@ def hint_for(said: str, schema: str) -> str:
 
 
 def missing_right(said: str, schema: str) -> str:
-    """What to grant, by what the database said; nothing if that was something else."""
+    """What to grant, from the database's error message; empty if that was something else."""
     rights = {
         "permission denied for database": "CREATE ON DATABASE, or make the schema for this user",
         "permission denied for schema": f"USAGE, CREATE ON SCHEMA {schema}",
-        # a schema that one may not look into is as good as not there
+        # a schema without USAGE looks as if it did not exist
         'relation "meta" does not exist': f"USAGE, CREATE ON SCHEMA {schema}",
         "no schema has been selected to create in": f"USAGE, CREATE ON SCHEMA {schema}",
         "permission denied for table": f"ALL ON ALL TABLES IN SCHEMA {schema}",
@@ -208,7 +208,7 @@ def missing_right(said: str, schema: str) -> str:
     return f"This user lacks a right. GRANT {grant}." if grant else ""
 
 
-HEARD_SEC = 5.0
+PROBE_SEC = 5.0
 HINT = (
     "LISTEN does not work through a transaction pooler (PgBouncer with pool_mode = transaction): "
     "name the database itself in the address."
@@ -232,14 +232,14 @@ async def _fault(listener: Connection, speaker: Connection, place: Place) -> str
     [row] = await listener.fetch("SELECT current_setting('search_path')")
     if row[0] != place.schema:
         return "the settings of a session (search_path) are lost on the way"
-    heard = asyncio.Event()
-    # a channel of this look alone: what others say is not ours
+    echo = asyncio.Event()
+    # a channel for this check only: other notifications are not ours
     channel = f"farhand_look_{os.urandom(8).hex()}"
-    await listener.listen(channel, lambda _text: heard.set())
+    await listener.listen(channel, lambda _text: echo.set())
     await speaker.fetch("SELECT pg_notify($1, '')", channel)
     try:
-        async with asyncio.timeout(HEARD_SEC):
-            await heard.wait()
+        async with asyncio.timeout(PROBE_SEC):
+            await echo.wait()
     except TimeoutError:
         return "our own NOTIFY did not arrive"
     return None
@@ -273,7 +273,7 @@ async def _inspect(connection: Connection, place: Place, clock: Clock) -> StoreH
         " extract(epoch FROM clock_timestamp())::float8"
     )
     name, number, there = found[0]
-    # the answer was under way for as long as the question
+    # the answer took as long as the question
     behind = (asked + clock.now()) / 2 - there
     what = f"PostgreSQL {name}, {place.name}"
     if number < OLDEST:
@@ -291,11 +291,11 @@ async def _inspect(connection: Connection, place: Place, clock: Clock) -> StoreH
 
 
 async def _busy(connection: Connection) -> ServerLoad:
-    """Of all programs on that server, whoever they are: they share its connections and its one queue."""
+    """Of all programs on that server: they share its connections and its one queue."""
     found = await connection.fetch(
         "SELECT current_setting('max_connections')::int"
         " - current_setting('superuser_reserved_connections')::int,"
-        # our own, which is gone in a moment, does not count
+        # our own connection, which is gone in a moment, does not count
         " (SELECT sum(numbackends)::int FROM pg_stat_database) - 1, pg_notification_queue_usage()"
     )
     at_most, connections, queue = found[0]
@@ -314,7 +314,7 @@ class Problem(Struct, frozen=True):
 
 
 async def find_problem(connection: Connection, place: Place) -> Problem | None:
-    """The first thing that would keep a server from this store; None if nothing would."""
+    """The first problem that would keep a server from using this store; None if there is none."""
     for check in (_check_writable, _check_schema, _check_tables):
         problem = await check(connection, place)
         if problem is not None:
@@ -327,7 +327,7 @@ async def _check_writable(connection: Connection, place: Place) -> Problem | Non
         "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'"
     )
     if row[0]:
-        return Problem("it is a standby, which takes no writes", "Name the primary.")
+        return Problem("it is a standby, which accepts no writes", "Use the address of the primary.")
     if row[1]:
         return Problem(
             "this user may only read: default_transaction_read_only is on",
@@ -337,7 +337,7 @@ async def _check_writable(connection: Connection, place: Place) -> Problem | Non
 
 
 async def _check_schema(connection: Connection, place: Place) -> Problem | None:
-    """No schema, or none that this user may look into and make tables in."""
+    """No schema, or none that this user may use and create tables in."""
     [row] = await connection.fetch(SCHEMA, place.schema)
     may_make_schemas, is_there, may_use, may_make_tables = row
     if not is_there:
@@ -346,14 +346,14 @@ async def _check_schema(connection: Connection, place: Place) -> Problem | None:
     foreign = None if found[0] else await foreign_tables(connection, place)
     if foreign is not None:
         return Problem(*foreign)
-    # tables that are there and up to date need no right to make others
+    # existing, up-to-date tables need no right to create others
     if not may_use or not (may_make_tables or found[0]):
         return _denied("schema", place, place.schema)
     return None
 
 
 async def _check_tables(connection: Connection, place: Place) -> Problem | None:
-    """Tables of ours that this user may not work with, or may not bring up to date."""
+    """Tables of ours that this user may not use, or may not upgrade."""
     rows = await connection.fetch(CLOSED, place.schema)
     closed: dict[str, str] = {row[0]: row[1] for row in rows}
     for kind in ("table", "sequence"):
@@ -371,7 +371,7 @@ async def _check_tables(connection: Connection, place: Place) -> Problem | None:
 
 
 def _denied(kind: str, place: Place, name: str) -> Problem:
-    """In the database's own words, so that both ways of finding out say the same."""
+    """In the database's own words, so that both checks say the same."""
     what = f"permission denied for {kind} {name}"
     return Problem(what, missing_right(what, place.schema))
 

@@ -1,7 +1,7 @@
 """The store itself, its files and its clients: appends go to the queue's task, everything else to a few
 shared connections.
 
-A read sees every append that was answered. What belongs to another owner is never found.
+A read sees every acknowledged append. What belongs to another owner is never found.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ CACHED_TOOLS = 256
 
 
 class PostgresStore:
-    """Made by `open`."""
+    """Created by `open`."""
 
     is_shared: bool = True
 
@@ -87,13 +87,13 @@ class PostgresStore:
         self._tools: dict[str, Tool] = {}
         # without a group, like the other below: it lives as long as the store does
         self._appending = asyncio.create_task(self._appends.run())  # noqa: TID251
-        # it owns the group that its own live in
+        # it owns the group that its own tasks live in
         self._notifying = asyncio.create_task(self._notifier.run())  # noqa: TID251
 
     @classmethod
     async def open(cls, address: str, clock: Clock | None = None, *, as_is: bool = False) -> PostgresStore:
         """Raises `BadSetting` for a database that cannot be used, and, opened `as_is`, for one whose tables
-        are not those of this version. The database's own clock counts, unless one is given."""
+        are not of this version. The database's own clock counts, unless `clock` is set."""
         place = place_of(address)
         database_clock = DatabaseClock(asyncio.get_running_loop().time, clock)
         database_clock.update(await prepare(place, as_is=as_is))
@@ -154,7 +154,7 @@ class PostgresStore:
         )
 
     async def find_tool(self, version: str) -> Tool | None:
-        # a version never changes, so a cached copy is as good as the record
+        # a version never changes, so a cached copy is as good as the stored one
         tool = self._tools.get(version)
         if tool is not None:
             return tool
@@ -234,7 +234,7 @@ class PostgresStore:
         self._notifier.send((topic, item))
 
     async def close(self) -> None:
-        """Writes what was queued, then lets go of the database."""
+        """Writes what was queued, then disconnects from the database."""
         self._appends.close()
         await asyncio.wait([self._appending])
         self._notifying.cancel()
@@ -247,7 +247,7 @@ def _key(owner: Owner) -> tuple[str, str]:
 
 
 class PostgresFiles:
-    """Files in pieces. One can be found once its last piece has arrived."""
+    """Files in pieces. A file can be found once its last piece has arrived."""
 
     def __init__(self, pool: Pool, clock: DatabaseClock) -> None:
         self._pool = pool
@@ -287,8 +287,7 @@ class PostgresFiles:
 
 
 class PostgresClients:
-    """Registrations. One changes under a lock of its owner, together with what the owner's feed is told of
-    it."""
+    """Registrations. One changes under a lock of its owner, together with its entry in the owner's feed."""
 
     def __init__(self, pool: Pool, clock: DatabaseClock, feed: FeedWriter) -> None:
         self._pool = pool
@@ -332,7 +331,7 @@ class PostgresClients:
         return await self._pool.transact(drop)
 
     async def _lock(self, connection: Connection, owner: Owner) -> dict[str, tuple[int, bytes]]:
-        """The owner's clients. Nobody else can take a name between the look and the write."""
+        """Locks the owner's clients. Nobody else can take a name between the read and the write."""
         await connection.fetch(queries.LOCK_CLIENTS, owner.tenant, owner.subject)
         rows = await connection.fetch(queries.CLIENTS, owner.tenant, owner.subject)
         return {name: (version, body) for name, version, body in rows}
@@ -344,10 +343,10 @@ class PostgresClients:
 
 
 class PostgresStreams:
-    """Which of the registered clients have a stream, in whichever process.
+    """Which registered clients have a stream, in any process.
 
-    The table has the newest stream of each client, and until when it is known to be there: a process says so
-    again before that time is over; one that dies says nothing.
+    The table has the newest stream of each client, and until when it is valid: a process renews it before
+    that; one that dies does not.
     """
 
     def __init__(self, pool: Pool, clock: DatabaseClock) -> None:

@@ -1,4 +1,4 @@
-"""The appends of one job in the writer's transaction: first all that may refuse them, then their rows.
+"""The appends of one job in the writer's transaction: first everything that may refuse them, then their rows.
 
 Rows are collected and written with one statement per kind, whatever the number of appends. The look-up rows
 of a run at work are held back until it parks or ends (`HeldRows`).
@@ -29,7 +29,7 @@ from farhand.store.sqlite.files import bind_files
 from farhand.store.sqlite.writer import HeldThread, ThreadHeader, WriteConnection
 
 HELD_CALLS = 32
-"""Of one run: with more of them, all are written."""
+"""Per run: with more of them, all are written."""
 
 
 class Rows(defaultdict[str, list[tuple[object, ...]]]):
@@ -128,7 +128,7 @@ def _update_thread(writing: WriteConnection, rows: Rows, header: ThreadHeader, a
         return
     state = run_state_columns(row)
     kept_from, goes_on, running, open_calls, run_id = state
-    # if all that indexes have of it is as it was, they are not touched
+    # if its indexed values are unchanged, the indexes are not touched
     is_in_place = header.has_rows and (header.updated_at, header.can_go_on) == (row.updated_at, goes_on)
     if lease is None and is_in_place:
         rows[UPDATE_ROW].append((*always, kept_from, running, open_calls, run_id, encode(row), header.no))
@@ -177,7 +177,7 @@ def _add_rows(writing: WriteConnection, rows: Rows, header: ThreadHeader, append
 
 
 def _add_lookups(writing: WriteConnection, rows: Rows, header: ThreadHeader, append: Append) -> None:
-    """Writes the records of calls and runs, or holds them back: those of a run that is at work."""
+    """Writes the records of calls and runs, or holds back those of a run that is at work."""
     no, row = header.no, append.thread
     before = writing.held.get(no)
     run_id = row.run_id if row is not None and header.can_go_on and not row.is_parked else None
@@ -200,12 +200,12 @@ def _add_lookups(writing: WriteConnection, rows: Rows, header: ThreadHeader, app
 
 
 def _can_wait(call: Call) -> bool:
-    """An owner has a request id once, which its row sees to."""
+    """A request id is unique for its owner, which its row enforces."""
     return call.request is None or call.request.request_id is None
 
 
 def write_held(writing: WriteConnection, numbers: Iterable[int]) -> None:
-    """Of these threads."""
+    """Writes the held rows of these threads."""
     rows = Rows()
     for no in numbers:
         held = writing.held.get(no)
@@ -283,10 +283,10 @@ UPDATE_LEASE = "UPDATE threads SET worker = ?, lease_until = ? WHERE no = ?"
 
 END_LEASES = """
 UPDATE threads SET worker = NULL, lease_until = NULL WHERE can_go_on = 1 AND lease_until IS NOT NULL"""
-"""A thread that cannot go on has none."""
+"""A thread that cannot continue has none."""
 
 RESERVE = "UPDATE threads SET worker = NULL, lease_until = ? WHERE no = ?"
-"""A lease of no worker: nobody renews it."""
+"""A lease without a worker: nobody renews it."""
 
 RENEW_LEASES = "UPDATE threads SET lease_until = ? WHERE can_go_on = 1 AND worker = ?"
 
@@ -314,8 +314,8 @@ ON CONFLICT (call_id) DO UPDATE
 SET client_id = excluded.client_id, deadline = excluded.deadline, settled_at = excluded.settled_at,
     record = excluded.record
 WHERE thread_no = excluded.thread_no"""
-"""What stays with a call from the beginning is not written again, nor its indexes touched. No thread can
-change a call of another."""
+"""The immutable columns of a call are not written again, nor are their indexes touched. No thread can change
+a call of another."""
 
 PUT_RUN = f"""
 INSERT INTO runs ({RUN_COLUMNS})

@@ -1,6 +1,6 @@
 """The file of a SQLite store: who has it, whether it can be one, and how it is opened or inspected.
 
-Whatever is wrong with a path is one clear sentence at start.
+Any problem with a path is one clear sentence at start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from farhand.store.sqlite.migrate import (
 )
 
 WAL_PAGES = 4000
-"""About 16 MiB of log before it is copied back: hot pages are copied once; a restart reads it in no time."""
+"""About 16 MiB of write-ahead log before a checkpoint: hot pages are copied once, and a restart reads it
+quickly."""
 
 CACHE_KIB = 32 * 1024
 
@@ -38,7 +39,7 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class StoreFile:
-    """An opened file, held by this process alone until it is closed or the process ends."""
+    """An opened file, locked by this process until it is closed or the process ends."""
 
     def __init__(self, path: Path, lock: IO[bytes]) -> None:
         self._path = path
@@ -46,7 +47,7 @@ class StoreFile:
         self._trying = threading.Lock()
 
     def connect(self) -> sqlite3.Connection:
-        """Each thread that uses a connection has it to itself; who closes it may be another."""
+        """Each thread has its own connection; another thread may close it."""
         db = sqlite3.connect(
             self._path, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=5.0
         )
@@ -55,9 +56,9 @@ class StoreFile:
         db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
         return db
 
-    def has_room(self) -> bool:
-        """Tried out beside the store: a full disk, a quota and a limit of the process look different to
-        whoever asks for free space, and alike to whoever takes it. May wait for the disk."""
+    def has_space(self) -> bool:
+        """Tried out beside the store: a full disk, a quota and a process limit differ when asked for free
+        space, but not when space is allocated. May wait for the disk."""
         if not hasattr(os, "posix_fallocate"):
             return shutil.disk_usage(self._path.parent).free >= ROOM_BYTES
         with self._trying:
@@ -66,7 +67,7 @@ class StoreFile:
             try:
                 os.posix_fallocate(descriptor, size, ROOM_BYTES)
             except OSError as error:
-                # a disk that cannot reserve room is not one that has none
+                # a disk that cannot reserve space need not be full
                 return error.errno not in _FULL
             finally:
                 os.ftruncate(descriptor, size)
@@ -77,7 +78,7 @@ class StoreFile:
 
 
 def open_file(path: str, *, as_is: bool = False) -> StoreFile:
-    """Locks the file, makes it ours if it is new, and brings its tables up to date; `as_is` only locks it."""
+    """Locks the file, initializes it if it is new, and upgrades its tables; `as_is` only locks it."""
     with _plain_words(path):
         # two names of one file are one store
         place = Path(os.path.realpath(Path(path).expanduser()))
@@ -99,11 +100,11 @@ def _check_place(place: Path) -> None:
     if place.exists() and not place.is_file():
         raise BadSetting(f"The store '{place}' is not a file.", hint="Name an ordinary file.")
     if not place.parent.is_dir():
-        raise BadSetting(f"The folder '{place.parent}' of the store does not exist.", hint="Make it first.")
+        raise BadSetting(f"The folder '{place.parent}' of the store does not exist.", hint="Create it first.")
 
 
 def _lock(place: Path) -> IO[bytes]:
-    """Held on a companion file, which the system frees however the process ends."""
+    """Held on a companion file, which the system releases however the process ends."""
     lock = place.with_name(place.name + ".lock").open("a+b")
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,7 +115,7 @@ def _lock(place: Path) -> IO[bytes]:
         who = f" (process {holder})" if holder.isdigit() else ""
         raise StoreLocked(
             f"The store '{place}' is in use by another farhand server{who}.",
-            hint="Stop that one, or give this one another file.",
+            hint="Stop that server, or use another file for this one.",
         ) from None
     lock.truncate(0)
     lock.write(str(os.getpid()).encode())
@@ -128,7 +129,7 @@ def _prepare(file: StoreFile, place: Path) -> None:
         check_ours(db, place)
         _use_write_ahead_log(db, place)
         migrate(db, place)
-        # a file that can only be read is found out here, not by the first append
+        # detects a read-only file here, not at the first append
         rewrite_header(db)
     finally:
         db.close()
@@ -147,7 +148,8 @@ def _use_write_ahead_log(db: sqlite3.Connection, place: Path) -> None:
     (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
         raise BadSetting(
-            f"The store '{place}' lies where SQLite cannot keep a write-ahead log.", hint="Use a local disk."
+            f"The store '{place}' is on a disk where SQLite cannot keep a write-ahead log.",
+            hint="Use a local disk.",
         )
 
 
@@ -159,7 +161,7 @@ def _plain_words(path: str) -> Iterator[None]:
         what = error.strerror if isinstance(error, OSError) else str(error).removesuffix(".")
         raise BadSetting(
             f"The store '{path}' cannot be used: {what}.",
-            hint="Make room on its disk."
+            hint="Free space on its disk."
             if _is_full(error)
             else "Name a farhand store, or a new file in a folder that can be written.",
         ) from error
@@ -168,19 +170,19 @@ def _plain_words(path: str) -> Iterator[None]:
 def _is_full(error: Exception) -> bool:
     if isinstance(error, OSError):
         return error.errno in _FULL
-    # the low byte is the kind, whatever the rest says of it
+    # the low byte is the kind, whatever the rest
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
 def inspect_file(path: str) -> StoreHealth:
-    """From outside, also while a server has it. Writes nothing."""
+    """From outside, even while a server has it open. Writes nothing."""
     place = Path(os.path.realpath(Path(path).expanduser()))
     what = f"SQLite {sqlite3.sqlite_version}, {place}"
     latest = latest_version()
     if not place.exists():
         problem = None if place.parent.is_dir() else f"the folder {place.parent} does not exist"
-        room = None if problem else _room(place)
-        return StoreHealth(f"{what} (not made yet)", latest=latest, problem=problem, room=room)
+        room = None if problem else _free_bytes(place)
+        return StoreHealth(f"{what} (not created yet)", latest=latest, problem=problem, room=room)
     if not os.access(place, os.W_OK):
         return StoreHealth(what, latest=latest, problem="the file cannot be written")
     try:
@@ -197,14 +199,14 @@ def _inspect(db: sqlite3.Connection, place: Path, what: str) -> StoreHealth:
     if foreign is not None:
         problem, hint = foreign
         return StoreHealth(what, version, latest, problem=f"the file {problem}", hint=hint)
-    # tables of another version may lack what is asked for
+    # tables of another version may lack the columns
     unreadable = unreadable_in(db.execute(RECORDS)) if version == latest else ()
     return StoreHealth(
-        what, version, latest, in_use_by=_holder(place), room=_room(place), unreadable=unreadable
+        what, version, latest, in_use_by=_holder(place), room=_free_bytes(place), unreadable=unreadable
     )
 
 
-def _room(place: Path) -> int:
+def _free_bytes(place: Path) -> int:
     return shutil.disk_usage(place.parent).free
 
 
@@ -225,4 +227,4 @@ SELECT 'thread', thread_id, record FROM threads
 UNION ALL SELECT 'call', call_id, record FROM calls
 UNION ALL SELECT 'run', run_id, record FROM runs
 UNION ALL SELECT 'client', client_id, record FROM clients"""
-"""What a list may leave out, for `unreadable_in`."""
+"""The records that a list may leave out, for `unreadable_in`."""

@@ -1,4 +1,4 @@
-"""The files of a SQLite store: found by nobody once they are removed, and their bytes go a few at a time."""
+"""The files of a SQLite store: removed files cannot be found, and their bytes are deleted a few at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from farhand.store.sqlite.queries import Reads
 from farhand.store.sqlite.writer import WriteConnection, Writer
 
 SWEPT = 64
-"""Pieces that are removed in one transaction: others get their turn in between."""
+"""Pieces removed in one transaction: other writes get their turn in between."""
 
 
 class SqliteFiles:
@@ -43,7 +43,7 @@ class SqliteFiles:
         await self.sweep()
 
     async def sweep(self) -> None:
-        """Whoever removes files waits for it, and nobody else does; what a crash left goes with a purge."""
+        """Only the caller that removes files waits for it; a purge removes what a crash left."""
         while await self._writer.do(lambda writing: _sweep(writing.db)):
             pass
 
@@ -56,7 +56,7 @@ def bind_files(db: sqlite3.Connection, owner: Owner, thread_no: int, refs: Seque
 
 
 def drop_files_of(db: sqlite3.Connection, thread_no: int) -> None:
-    """What goes with this thread, unless another one refers to it, too."""
+    """The files of this thread, unless another one refers to them too."""
     remove_files(db, db.execute(ONLY_OF_THREAD, (thread_no,)).fetchall())
     db.execute("DELETE FROM file_threads WHERE thread_no = ?", (thread_no,))
 
@@ -67,7 +67,7 @@ def drop_incomplete_files(db: sqlite3.Connection) -> None:
 
 
 def remove_files(db: sqlite3.Connection, numbers: list[tuple[int]]) -> None:
-    """From now on nobody finds them."""
+    """From now on they cannot be found."""
     db.executemany("INSERT INTO removed_files (file_no) VALUES (?)", numbers)
     db.executemany("DELETE FROM file_threads WHERE file_no = ?", numbers)
     db.executemany("DELETE FROM files WHERE no = ?", numbers)
@@ -103,7 +103,7 @@ def _drop(db: sqlite3.Connection, owner: Owner, ref: str) -> None:
 
 
 def _sweep(db: sqlite3.Connection) -> int:
-    """Some pieces of files that are gone; how many."""
+    """Deletes some pieces of removed files; returns how many."""
     swept = db.execute(SWEEP, (SWEPT,)).rowcount
     if not swept:
         db.execute("DELETE FROM removed_files")
@@ -144,4 +144,4 @@ SELECT file_no FROM file_threads AS this WHERE thread_no = ? AND NOT EXISTS (
 SWEEP = """
 DELETE FROM file_pieces WHERE rowid IN (
     SELECT file_pieces.rowid FROM removed_files CROSS JOIN file_pieces USING (file_no) LIMIT ?)"""
-"""CROSS: the removed ones are looked through, never all the pieces there are."""
+"""CROSS: scans the removed files, never all pieces."""

@@ -1,11 +1,11 @@
-"""The tables of a SQLite store, and the numbered steps that bring a file up to date, each in one transaction.
+"""The tables of a SQLite store, and the numbered steps that upgrade a file, each in one transaction.
 
-From version 1 on, every version of farhand opens what an older one wrote. A step is added behind the others
+From version 1 on, every version of farhand opens what an older one wrote. A step is added after the others
 and never changed again.
 
-A record is JSON in `record`; columns beside it are only what a guard, a look-up or a scan needs. Rows are
-numbered, because our ids are random: rows written together lie together, and one commit touches few pages.
-Each index says which query it serves; those of open things alone do not grow with the history.
+A record is JSON in `record`; other columns are only what a guard, a look-up or a scan needs. Rows are
+numbered, because our ids are random: rows written together are stored together, and one commit touches few
+pages. Each index says which query it serves; indexes of open things only do not grow with the history.
 """
 
 from __future__ import annotations
@@ -190,13 +190,13 @@ CREATE TABLE removed_files (
 
 
 APPLICATION_ID = 0x46484C47
-"""`FHLG` in the file's header: a database of somebody else is never touched."""
+"""`FHLG` in the file's header: another program's database is never touched."""
 
 UNRELEASED_ID = 0x46415248
-"""`FARH`: the tables of before the first release, which nobody promised to keep."""
+"""`FARH`: tables from before the first release, which are not supported."""
 
 STEPS: tuple[str, ...] = (TABLES,)
-"""The step at place n makes version n + 1."""
+"""The step at index n makes version n + 1."""
 
 log = logging.getLogger("farhand.store")
 
@@ -224,12 +224,12 @@ def check_ours(db: sqlite3.Connection, place: Path) -> None:
 
 
 def check_version(db: sqlite3.Connection, place: Path) -> None:
-    """For whoever takes the tables as they are."""
+    """For callers that use the tables as they are."""
     stored, latest = stored_version(db), latest_version()
     if stored != latest:
         raise BadSetting(
-            f"The store '{place}' has tables of version {stored}, and this farhand works with {latest}.",
-            hint="Use the farhand that serves it, or start a server of the newer one first.",
+            f"The store '{place}' has tables of version {stored}; this farhand uses version {latest}.",
+            hint="Use the version that serves it, or start a server of the newer version first.",
         )
 
 
@@ -238,10 +238,10 @@ def migrate(db: sqlite3.Connection, place: Path) -> None:
     if stored > latest:
         raise BadSetting(
             f"The store '{place}' was written by a newer farhand ({stored}; this one knows {latest}).",
-            hint="Use that farhand, or another file.",
+            hint="Use that version of farhand, or another file.",
         )
     if 0 < stored < latest:
-        # a table that is rewritten may be large, and nobody is served meanwhile
+        # rewriting a table may take long, and nothing is served in the meantime
         log.warning("upgrading the store from version %d to %d: this may take a while", stored, latest)
     for number, sql in enumerate(STEPS[stored:], stored + 1):
         _run_step(db, number, sql)
@@ -253,12 +253,12 @@ def stored_version(db: sqlite3.Connection) -> int:
 
 
 def rewrite_header(db: sqlite3.Connection) -> None:
-    """Changes nothing, and needs a page as any write does: the version is written again."""
+    """Changes nothing, but needs a page like any write: the version is written again."""
     db.execute(f"PRAGMA user_version = {stored_version(db)}")
 
 
 def _run_step(db: sqlite3.Connection, number: int, sql: str) -> None:
-    """One transaction: a crash in the middle leaves the version before it."""
+    """One transaction: a crash in the middle leaves the previous version."""
     header = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {number};"
     try:
         db.executescript(f"BEGIN IMMEDIATE; {sql} {header} COMMIT;")

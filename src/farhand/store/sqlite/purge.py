@@ -26,17 +26,17 @@ from farhand.store.sqlite.queries import Reads
 from farhand.store.sqlite.writer import WriteConnection, Writer
 
 SLICE = 500
-"""Calls, runs or files that one transaction removes."""
+"""Calls, runs or files removed in one transaction."""
 ROWS = 2000
 """Rows of the log, or of feeds."""
 THREADS = 50
-"""That are looked through at once."""
+"""Threads checked at once."""
 OWNERS = 1000
-"""Whose feeds are."""
+"""Owners whose feeds are checked at once."""
 
 
 async def purge(reads: Reads, writer: Writer, *, before: float, arriving_before: float) -> PurgeCount:
-    # feeds first: their entries point at rows of the log
+    # feeds first: their entries refer to rows of the log
     news = await _purge_feeds(reads, writer, before)
     calls = await remove_in_slices(lambda: writer.do(partial(_purge_calls, before=before)))
     runs = await remove_in_slices(lambda: writer.do(partial(_purge_runs, before=before)))
@@ -47,7 +47,7 @@ async def purge(reads: Reads, writer: Writer, *, before: float, arriving_before:
 
 
 def count_old(db: sqlite3.Connection, before: float, arriving_before: float) -> PurgeCount:
-    """Walks through feeds, so it is no work for the loop."""
+    """Scans feeds, so it must not run on the loop."""
     calls, runs, news, files = db.execute(COUNT_OLD, (before, arriving_before)).fetchone()
     return PurgeCount(calls=calls, journals=runs, news=news, files=files)
 
@@ -68,7 +68,7 @@ def _purge_files(writing: WriteConnection, *, before: float, arriving_before: fl
 
 
 async def _purge_feeds(reads: Reads, writer: Writer, before: float) -> int:
-    """One owner after the other: entries of one are in the order of their time."""
+    """One owner after the other: the entries of one are in order of time."""
     total, after = 0, None
     while True:
         owners, after = await reads.far(partial(_old_feeds, before=before, after=after))
@@ -82,7 +82,7 @@ async def _purge_feeds(reads: Reads, writer: Writer, before: float) -> int:
 def _old_feeds(
     db: sqlite3.Connection, *, before: float, after: Owner | None
 ) -> tuple[list[Owner], Owner | None]:
-    """Owners with old entries among the next ones, and the last of those; None: there are no more."""
+    """Owners with old entries among the next ones, and the last of those; None if there are no more."""
     found: list[Owner] = []
     for _ in range(OWNERS):
         sql, key = (FIRST_FEED, ()) if after is None else (NEXT_FEED, (after.tenant, after.subject))
@@ -97,8 +97,8 @@ def _old_feeds(
 
 
 def _purge_feed(writing: WriteConnection, *, owner: Owner, before: float) -> int:
-    """The first entries of an owner, as far as they are old; how many. The last row stays, without entries:
-    the next number follows on it."""
+    """Removes the first entries of an owner, as far as they are old; returns how many. The last row stays,
+    without entries: the next number follows it."""
     key = (owner.tenant, owner.subject)
     rows: list[tuple[int, int, float]] = writing.db.execute(FIRST_ENTRIES, (*key, ROWS)).fetchall()
     old: list[tuple[int, int]] = []
@@ -117,7 +117,7 @@ def _purge_feed(writing: WriteConnection, *, owner: Owner, before: float) -> int
 async def _purge_log(reads: Reads, writer: Writer, before: float) -> None:
     place = (-1.0, 0)
     while True:
-        # bound as arguments: the place moves on while this is read
+        # bound as arguments: the position changes while this is read
         found = await reads.far(partial(_old_threads, before=before, place=place))
         if not found:
             return
@@ -135,7 +135,7 @@ def _old_threads(
 
 
 def _purge_threads(writing: WriteConnection, *, numbers: tuple[int, ...], before: float) -> int:
-    """Their old rows that a snapshot covers; how many of these threads are done."""
+    """Removes their old rows that a snapshot covers; returns how many of these threads are done."""
     left = ROWS
     for done, no in enumerate(numbers):
         removed = writing.db.execute(PURGE_LOG, (no, before, left)).rowcount
@@ -148,7 +148,7 @@ def _purge_threads(writing: WriteConnection, *, numbers: tuple[int, ...], before
 
 
 def _measure(writing: WriteConnection, no: int) -> None:
-    """What is left of a thread in the log; its snapshot stands for the rest."""
+    """What is left of a thread in the log; its snapshot replaces the rest."""
     tenant, subject, before = writing.db.execute(SIZE, (no,)).fetchone()
     (size,) = writing.db.execute(MEASURE, (no,)).fetchone()
     writing.count(Owner(tenant, subject), size=size - before)
@@ -156,7 +156,7 @@ def _measure(writing: WriteConnection, no: int) -> None:
 
 
 def delete_thread(writing: WriteConnection, owner: Owner, thread_id: str, version: int) -> bool:
-    """From now on nobody finds it; `sweep_log` removes the rows of its log."""
+    """From now on it cannot be found; `sweep_log` removes the rows of its log."""
     db = writing.db
     found = db.execute(FIND_DELETED, (owner.tenant, owner.subject, thread_id, version)).fetchone()
     if found is None:
@@ -174,14 +174,14 @@ def delete_thread(writing: WriteConnection, owner: Owner, thread_id: str, versio
 
 
 def sweep_log(writing: WriteConnection) -> int:
-    """Some rows of threads that are gone; how many."""
+    """Removes some rows of deleted threads; returns how many."""
     swept = writing.db.execute(SWEEP_LOG, (ROWS,)).rowcount
     if not swept:
         writing.db.execute("DELETE FROM removed_threads")
     return swept
 
 
-# an active run keeps its calls, and the name of a call with a key is never given twice
+# an active run keeps its calls, and the name of a call with a key is never reused
 _OLD_CALLS = """
     calls c JOIN threads t ON t.no = c.thread_no
     WHERE c.settled_at < ?1 AND (t.kept_from IS NULL OR t.run_id IS NOT c.run_id)
@@ -244,7 +244,7 @@ DELETE_RUNS = "DELETE FROM runs WHERE tenant = ? AND subject = ? AND thread_no =
 FORGET_FEED = """
 UPDATE feed SET thread_no = NULL, version = NULL, thread_id = NULL, body = NULL
 WHERE tenant = ? AND subject = ? AND (thread_no = ? OR thread_id = ?)"""
-"""The numbers stay: a reader's position must not come to mean something else."""
+"""The numbers stay: a reader's position must keep its meaning."""
 
 SWEEP_LOG = """
 DELETE FROM log WHERE (thread_no, version) IN (
@@ -329,7 +329,7 @@ def _write_runs(db: sqlite3.Connection, owner: Owner, runs: Difference[Columns])
     db.executemany(PUT_RUN, list(runs.put.values()))
 
 
-# the versions that log and snapshot have, and then what the row says
+# the versions of the log and the snapshot, then what the row says
 FIND_REBUILT = """
 SELECT t.no,
     max(coalesce((SELECT max(version) FROM log WHERE thread_no = t.no), 0), coalesce(s.version, 0)),
@@ -345,7 +345,7 @@ UPDATE threads SET version = ?, snapshot_version = ?, updated_at = ?,
     worker = CASE WHEN ? THEN worker END, lease_until = CASE WHEN ? THEN lease_until END
 WHERE no = ?"""
 
-# rows that are gone are counted by the snapshot that stands for them
+# removed rows are counted by the snapshot that replaces them
 MEASURE = """
 UPDATE threads SET
     size = (SELECT coalesce(sum(length(body)), 0) FROM log WHERE thread_no = threads.no)
@@ -359,7 +359,7 @@ WHERE no = ? RETURNING size"""
 CALLS = f"SELECT {CALL_COLUMNS} FROM calls WHERE thread_no = ?"
 
 REQUEST_ID, SETTLED_AT = 6, 10
-"""Their places among these columns."""
+"""Their indexes among these columns."""
 
 LATER_REQUEST = """
 SELECT 1 FROM calls WHERE tenant = ? AND subject = ? AND request_id = ? AND call_id <> ? AND opened_at >= ?"""

@@ -1,8 +1,8 @@
-"""What is read: statements, rows that become values, and the threads on which they are read.
+"""Reads: statements, the values made of rows, and the threads on which they run.
 
-A WAL reader never waits for the writer, and a hop to another thread costs several times what a look-up by key
-costs, so short reads happen on the spot. A long history may be cold on the disk, so that is read and decoded
-away from the loop.
+A WAL reader never waits for the writer, and a hop to another thread costs several times as much as a look-up
+by key, so short reads run on the loop. A long history may not be cached, so it is read and decoded off the
+loop.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from farhand.store.records import decode_call, decode_listed, decode_run, decode
 from farhand.store.sqlite.file import StoreFile
 
 SHORT = 64
-"""Rows that are read on the spot."""
+"""Rows that are read on the loop."""
 
-# what is in a row of the driver follows from the columns that were asked for
+# the type of a driver's row follows from the selected columns
 Columns: TypeAlias = Any
 Values: TypeAlias = Sequence[object]
 T = TypeVar("T")
@@ -41,22 +41,21 @@ class Reads:
         return _read(self._near, lambda db: db.execute(sql, values).fetchone())
 
     def near(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What is known to be short."""
+        """For reads that are known to be short."""
         return _read(self._near, work)
 
     async def far(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What may be long, or large."""
+        """For reads that may be long or large."""
         try:
             return await asyncio.get_running_loop().run_in_executor(self._thread, _read, self._far, work)
         except RuntimeError as error:
-            # the thread takes nothing more
+            # the thread is shut down
             raise _down() from error
 
     async def page(
         self, sql: str, values: Values, make: Callable[[Columns], T | None], *, limit: int
     ) -> list[T]:
-        """So many as can be made of the rows, or all there are: a page that is short is taken for the last
-        one."""
+        """As many as can be decoded, or all there are: a short page counts as the last one."""
         found = self.near(lambda db: fetch(db, sql, values, make, limit=min(limit, SHORT)))
         if len(found) < SHORT or limit == SHORT:
             return found
@@ -71,13 +70,13 @@ class Reads:
 def fetch(
     db: sqlite3.Connection, sql: str, values: Values, make: Callable[[Columns], T | None], *, limit: int
 ) -> list[T]:
-    """Rows are read one by one, until there are enough that something could be made of."""
+    """Reads rows one by one, until enough of them could be decoded."""
     cursor = db.execute(sql, values)
     try:
         made = (make(row) for row in cursor)
         return list(islice((each for each in made if each is not None), limit))
     finally:
-        # one that is not at its end would hold on to what is old by now
+        # an unfinished cursor would keep an old snapshot open
         cursor.close()
 
 
@@ -94,7 +93,7 @@ def _down() -> StoreDown:
 
 SIZE = "SELECT version, size FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"
 
-# one statement, so that a purge in between cannot take rows that the snapshot which was read does not cover
+# one statement, so that a purge in between cannot remove rows that the snapshot does not cover
 LOAD = """
 SELECT NULL, s.version, s.body FROM threads t JOIN snapshots s ON s.thread_no = t.no
 WHERE t.tenant = ?1 AND t.subject = ?2 AND t.thread_id = ?3
@@ -174,7 +173,7 @@ def open_calls(which: CallFilter) -> tuple[str, list[object]]:
 
 
 def loaded_of(rows: list[Columns]) -> Loaded:
-    """Of rows as `LOAD` has them, the snapshot first, or `LOAD_AFTER`."""
+    """From rows of `LOAD`, the snapshot first, or of `LOAD_AFTER`."""
     snapshot, version = None, 0
     if rows and rows[0][0] is None:
         _, version, snapshot = rows.pop(0)

@@ -1,6 +1,6 @@
-"""The store itself: writes go to the writer's thread, reads happen on the spot or, if long, in another one.
+"""The store itself: writes go to the writer's thread, reads run on the loop or, if long, in another thread.
 
-A read sees every write that was answered. What belongs to another owner is never found.
+A read sees every acknowledged write. What belongs to another owner is never found.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ from farhand.store.sqlite.queries import CLIENTS, CLIENTS_OF_OWNER, Columns, Rea
 from farhand.store.sqlite.writer import WriteConnection, Writer
 
 SMALL_BYTES = 64 * 1024
-"""What is read of a thread on the spot."""
+"""How much of a thread is read on the loop."""
 
 TOOLS_AT_HAND = 256
 
 
 class SqliteStore:
-    """Made by `open`."""
+    """Created by `open`."""
 
     is_shared: bool = False
     streams: Streams | None = None
@@ -90,7 +90,7 @@ class SqliteStore:
     @classmethod
     async def open(cls, path: str, clock: Clock, *, as_is: bool = False) -> SqliteStore:
         """Raises `BadSetting` for a path that cannot be a store, `StoreLocked` if another process has it.
-        Opened `as_is`, a file that is not there, or of another version, is none."""
+        Opened `as_is`, a missing file or one of another version cannot be a store."""
         store = cls(await asyncio.to_thread(open_file, path, as_is=as_is), clock)
         try:
             if not as_is:
@@ -103,8 +103,8 @@ class SqliteStore:
 
     async def check(self) -> None:
         self._reads.one("SELECT 1", ())
-        if not await asyncio.to_thread(self._file.has_room):
-            raise StoreDown("The store has no room left: the disk is full.", hint="Try again in a moment.")
+        if not await asyncio.to_thread(self._file.has_space):
+            raise StoreDown("The store's disk is full.", hint="Try again in a moment.")
         await self._writer.check()
 
     async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
@@ -135,7 +135,7 @@ class SqliteStore:
         return None if found is None else FoundCall(owner, found[2], decode_alone(decode_call, found[4]))
 
     async def open_calls(self, which: CallFilter, *, limit: int = 1000) -> list[FoundCall]:
-        # first: what is written meanwhile is found in the table
+        # first: what is written in the meantime is found in the table
         held = {each.call.call_id: each for each in self._held.calls()}
 
         def make(row: Columns) -> FoundCall | None:
@@ -170,22 +170,22 @@ class SqliteStore:
         sql = queries.RUNS if place is None else queries.RUNS_AFTER
         values = (owner.tenant, owner.subject, *(place or ()))
         found = await self._reads.page(sql, values, make, limit=limit)
-        wanted = [run for run in held.values() if place is None or _begun(run) < place]
-        return sorted([*found, *wanted], key=_begun, reverse=True)[:limit] if wanted else found
+        wanted = [run for run in held.values() if place is None or _start_order(run) < place]
+        return sorted([*found, *wanted], key=_start_order, reverse=True)[:limit] if wanted else found
 
     def _place_of_run(self, owner: Owner, run_id: str | None) -> tuple[float, str] | None:
         if run_id is None:
             return None
         held = self._held.find_run(owner, run_id)
         if held is not None:
-            return _begun(held)
+            return _start_order(held)
         found: tuple[float, str] | None = self._reads.one(
             queries.RUN_PLACE, (run_id, owner.tenant, owner.subject)
         )
         return found
 
     async def find_tool(self, version: str) -> Tool | None:
-        # a version never changes, so a copy at hand is as good as the record
+        # a version never changes, so a cached copy is as good as the stored one
         tool = self._tools.get(version)
         if tool is not None:
             return tool
@@ -236,8 +236,8 @@ class SqliteStore:
         return deleted
 
     async def _sweep(self) -> None:
-        """Whoever removes something waits for it, and nobody else does; what a crash left goes with the next
-        start or purge."""
+        """Only the caller that removes something waits for it; the next start or purge removes what a crash
+        left."""
         while await self._writer.do(sweep_log):
             pass
         await self._files.sweep()
@@ -271,13 +271,13 @@ class SqliteStore:
         return await self._writer.do(partial(rebuild_thread, lookups=lookups, dry_run=dry_run))
 
     def listen(self, listener: HintListener) -> None:
-        """Nobody else writes."""
+        """No other process writes."""
 
     def notify(self, topic: str, item: str) -> None:
-        """Nobody else reads."""
+        """No other process reads."""
 
     async def close(self) -> None:
-        """Writes what was queued and what was held back, then lets go of the file."""
+        """Writes what was queued and what was held back, then releases the file."""
         with suppress(StoreDown):
             await self._writer.do(lambda writing: write_held(writing, writing.held.numbers()))
         await self._writer.close()
@@ -286,12 +286,12 @@ class SqliteStore:
 
 
 def _tidy_up(writing: WriteConnection) -> None:
-    """This process has the file to itself: nobody else advances a run, or sends the rest of a file."""
+    """This process has the file to itself: no other process advances a run, or sends the rest of a file."""
     writing.db.execute(END_LEASES)
     drop_incomplete_files(writing.db)
 
 
-def _begun(run: Run) -> tuple[float, str]:
+def _start_order(run: Run) -> tuple[float, str]:
     return run.started_at, run.run_id
 
 
@@ -328,7 +328,7 @@ class SqliteClients:
     async def drop(
         self, client: Client, notice: bytes = b"", *, if_away: bool = False
     ) -> Literal["dropped", "moved", "here"]:
-        """Which streams there are knows this process itself, so nobody is `here` for the store."""
+        """This process knows its own streams, so no client is `here` for the store."""
         return await self._writer.do(lambda writing: _drop(writing, client, notice))
 
 

@@ -1,11 +1,11 @@
-"""The one thread that writes, its connection, and its group commit.
+"""The only thread that writes, its connection, and its group commit.
 
-Everything that queued up while the last transaction ran goes into the next one, so that one wait for the disk
-serves all of them. Nobody is answered before it is durable. If the disk refuses, everybody in the transaction
-gets an error, nothing of it was written, and the next one is tried afresh.
+Everything that queued up during the last transaction goes into the next one, so that one wait for the disk
+serves all of it. Callers are answered once it is durable. If the disk refuses, every caller in the
+transaction gets an error, nothing of it is written, and the next one is tried as usual.
 
-Nobody else writes the file, so versions, feed numbers, tools and totals that were read once stay true. What a
-transaction adds to them counts once it is committed, and is forgotten with a rollback.
+No other process writes the file, so versions, feed numbers, tools and totals stay valid once read. What a
+transaction adds to them counts once it is committed, and is dropped on rollback.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from farhand.store.sqlite.file import StoreFile
 from farhand.store.sqlite.migrate import rewrite_header
 
 REMEMBERED = 10_000
-"""Threads, feeds, and tools, whose rows are not looked up again."""
+"""Threads, feeds and tools whose rows are not looked up again."""
 
 COUNTED = 200_000
-"""Totals that are kept before all are counted anew: some tens of MiB."""
+"""Totals that are kept before all are counted again: some tens of MiB."""
 
 
 class ThreadHeader:
-    """What the table has of a thread, as far as an append needs it."""
+    """The columns of a thread that an append needs."""
 
     __slots__ = ("can_go_on", "has_rows", "is_running", "no", "open_calls", "updated_at", "version")
 
@@ -54,8 +54,8 @@ class ThreadHeader:
 
 
 class HeldThread(Struct):
-    """The records of a run at work that no table has yet, or not as they are now. Never changed once others
-    can see it."""
+    """The records of a run at work that are not in the tables yet, or not in their current form. Never
+    changed once others can see it."""
 
     owner: Owner
     thread_id: str
@@ -65,12 +65,12 @@ class HeldThread(Struct):
 
 
 class HeldRows:
-    """Look-up rows of runs that are at work, which are written when the run parks or ends: most calls are
-    settled by then, and each is one row instead of two.
+    """Look-up rows of runs at work, written when the run parks or ends: most calls are settled by then, and
+    each is one row instead of two.
 
-    Everything here is also in the log of a thread whose run can go on: after a crash its rows are made again
-    from there. Written by the writer's thread at each commit and read by the loop: single operations on a
-    dictionary, which no other thread can interrupt.
+    Everything here is also in the log of a thread whose run can continue: after a crash its rows are rebuilt
+    from there. Written by the writer's thread at each commit and read by the loop: single dictionary
+    operations, which no other thread can interrupt.
     """
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class HeldRows:
         return self._changed[no] if no in self._changed else self._threads.get(no)
 
     def put(self, no: int, held: HeldThread | None) -> None:
-        """From the next commit on."""
+        """Takes effect at the next commit."""
         self._changed[no] = held
 
     def numbers(self) -> list[int]:
@@ -127,7 +127,7 @@ class HeldRows:
         self._runs.update(held.runs)
 
     def _remove(self, before: HeldThread, held: HeldThread | None) -> None:
-        """What is in the tables from now on."""
+        """Removes what is in the tables from now on."""
         for call_id, call in before.calls.items():
             if held is None or call_id not in held.calls:
                 del self._calls[call_id]
@@ -140,14 +140,14 @@ class HeldRows:
 
 class WriteConnection:
     def __init__(self, file: StoreFile, now: Callable[[], float]) -> None:
-        # kept, since the writer's thread lives on if a program forgets the store: so does the file's lock
+        # kept, since the writer's thread outlives a store that a program forgets: so does the file's lock
         self._file = file
         self.db = file.connect()
         self.now = now
         self.held = HeldRows()
         self._counts = TenantCounts()
         self._pending: list[tuple[Owner, Counts]] = []
-        """So many more, from the next commit on."""
+        """Changes that count from the next commit on."""
         self._threads: dict[tuple[Owner, str], ThreadHeader] = {}
         self._last_thread_no: int | None = None
         self._feeds: dict[Owner, int] = {}
@@ -186,7 +186,7 @@ class WriteConnection:
     def count(
         self, owner: Owner, *, threads: int = 0, running: int = 0, open_calls: int = 0, size: int = 0
     ) -> None:
-        """So many more, from the next commit on."""
+        """Counts from the next commit on."""
         self._pending.append((owner, (threads, running, open_calls, size)))
 
     def count_tenant(self, tenant: str) -> TenantCounts:
@@ -197,15 +197,15 @@ class WriteConnection:
                 owner = Owner(tenant, subject)
                 totals.add(owner, threads=threads, running=running, open_calls=calls, size=size)
             self._counts.tenants[tenant] = None
-            # what this transaction has written is in these sums, and is added with its commit
+            # these sums include what this transaction has written, which is added at its commit
             for owner, more in self._pending:
                 if owner.tenant == tenant:
                     totals.subtract_counts(owner, more)
         return self._counts
 
     def forget_counts(self) -> None:
-        """All are counted anew."""
-        # a new one, since the loop may be reading this one
+        """All are counted again."""
+        # a new one, since the loop may be reading the old one
         self._counts = TenantCounts()
 
     def find_thread(self, owner: Owner, thread_id: str) -> ThreadHeader | None:
@@ -226,18 +226,18 @@ class WriteConnection:
         return header
 
     def forget_threads(self) -> None:
-        """Their rows were changed by something else than an append."""
+        """Something other than an append changed their rows."""
         self._threads.clear()
 
     def next_thread_no(self) -> int:
-        """Never that of a thread whose rows are not all gone."""
+        """Never that of a thread whose rows are not all removed."""
         if self._last_thread_no is None:
             (self._last_thread_no,) = self.db.execute(LAST_THREAD_NO).fetchone()
         self._last_thread_no += 1
         return self._last_thread_no
 
     def next_feed_no(self, owner: Owner, count: int) -> int:
-        """The number of the last of so many new entries."""
+        """Reserves this many numbers; returns the last."""
         last = self._feeds.get(owner)
         if last is None:
             (last,) = self.db.execute(LAST_FEED_NO, (owner.tenant, owner.subject)).fetchone()
@@ -260,7 +260,7 @@ class WriteConnection:
 
 
 class TenantCounts:
-    """Totals of the tenants that were asked for; of others nothing is known."""
+    """Totals of the tenants that were asked for; nothing is known about others."""
 
     def __init__(self) -> None:
         self.totals = Totals()
@@ -281,10 +281,10 @@ INSERT INTO feed (tenant, subject, no, count, at, thread_id, body) VALUES (?, ?,
 
 
 AT_MOST = 512
-"""Jobs in one transaction: a flood must not make the first one wait for the last."""
+"""Jobs per transaction: a flood must not make the first one wait for the last."""
 
 ANSWERED_AT_ONCE = 64
-"""Jobs that are answered in one turn of the loop."""
+"""Jobs answered in one turn of the loop."""
 
 T = TypeVar("T")
 
@@ -292,7 +292,7 @@ log = logging.getLogger("farhand.store")
 
 
 class Job(Generic[T]):
-    """What to write, who waits for it, and what came of it. If it runs twice, the first time was undone."""
+    """What to write, the waiter, and the result. If it runs twice, the first time was undone."""
 
     __slots__ = ("answer", "error", "waiter", "work")
 
@@ -306,13 +306,13 @@ class Job(Generic[T]):
         self.answer, self.error = self.work(writing), None
 
     def conclude(self) -> None:
-        """Whoever was cancelled while waiting is not waited for."""
+        """A waiter that was cancelled is skipped."""
         if self.waiter.done():
             return
         if self.error is not None:
             self.waiter.set_exception(self.error)
         else:
-            # None is an answer, too: that of work which gives None
+            # None is an answer too: that of work that returns None
             self.waiter.set_result(self.answer)  # type: ignore[arg-type]
 
 
@@ -324,7 +324,7 @@ class Writer:
         # Any: the jobs of one transaction have answers of any type
         self._queue: SimpleQueue[list[Job[Any]] | None] = SimpleQueue()
         self._ordered: list[Job[Any]] = []
-        """Of this turn of the loop, handed over together: to wake a thread costs more than a job."""
+        """The jobs of this turn of the loop, queued together: waking a thread costs more than a job."""
         self._unanswered: deque[Job[Any]] = deque()
         self._is_closed = False
         self._has_failed = False
@@ -334,8 +334,8 @@ class Writer:
         threading.Thread(target=self._run, name="farhand-store", daemon=True).start()
 
     def do(self, work: Callable[[WriteConnection], T]) -> asyncio.Future[T]:
-        """Answered once what it wrote is durable. It shares a transaction with others; if it raises, nothing
-        of it is kept."""
+        """Answered once its writes are durable. It shares a transaction with others; if it raises, nothing of
+        it is stored."""
         if self._is_closed:
             raise StoreDown("The store is closed.")
         if not self._ordered:
@@ -345,12 +345,12 @@ class Writer:
         return job.waiter
 
     async def check(self) -> None:
-        """Raises `StoreDown` while the disk refuses; if it did last, it is tried again."""
+        """Raises `StoreDown` while the disk refuses writes; after a refusal, a write is tried."""
         if self._has_failed:
             await self.do(lambda writing: rewrite_header(writing.db))
 
     async def close(self) -> None:
-        """After everything that was queued before."""
+        """Waits for everything that was queued before."""
         if not self._is_closed:
             self._is_closed = True
             self._hand_over()
@@ -377,12 +377,12 @@ class Writer:
             self._on_loop(self._end, jobs)
 
     def _next_jobs(self) -> tuple[list[Job[Any]], bool]:
-        """Waits for one and takes all the others that are there; and whether they are the last."""
+        """Waits for one and takes all others that are queued; also returns whether they are the last."""
         jobs: list[Job[Any]] = []
         ordered = self._queue.get()
         while ordered is not None:
             jobs += ordered
-            # nobody else takes from it, so what it is seen to have is there
+            # this is the only consumer, so what the queue shows is there
             if len(jobs) >= AT_MOST or self._queue.empty():
                 break
             ordered = self._queue.get()
@@ -396,13 +396,14 @@ class Writer:
                 job.run(self._writing)
             self._writing.commit()
             self._has_failed = False
-        # whatever a job fails with is told to the one who asked for it; this thread serves the others
+        # the error of a job goes to its caller; this thread serves the others
         except Exception as error:  # noqa: BLE001
             self._writing.roll_back()
             self._after_fault(jobs, error)
 
     def _after_fault(self, jobs: list[Job[Any]], error: Exception) -> None:
-        """A disk that refuses refuses everybody; any other fault is one job's own, and the others go on."""
+        """A disk that refuses refuses every job; any other error belongs to one job, and the others
+        continue."""
         is_of_disk = isinstance(error, sqlite3.OperationalError)
         if len(jobs) > 1 and not is_of_disk:
             for job in jobs:
@@ -421,11 +422,11 @@ class Writer:
             self._loop.call_soon_threadsafe(function, jobs)
         except RuntimeError:
             # a program ended without closing the store
-            log.debug("the loop is gone: nobody is left to answer")
+            log.debug("the event loop has ended; dropping answers")
 
     def _answer(self, jobs: list[Job[Any]]) -> None:
-        """On the loop, in the order of the jobs. Whoever is answered goes on in the loop's next turn, and
-        hundreds of them in one turn would hold up everybody else."""
+        """On the loop, in the order of the jobs. An answered caller continues in the loop's next turn, and
+        hundreds of them in one turn would hold up everything else."""
         is_under_way = bool(self._unanswered)
         self._unanswered.extend(jobs)
         if not is_under_way:
@@ -438,7 +439,7 @@ class Writer:
             self._loop.call_soon(self._answer_some)
 
     def _end(self, jobs: list[Job[Any]]) -> None:
-        """Nobody is left waiting, also if the thread has died of a fault of ours."""
+        """Leaves no caller waiting, even if a bug of ours ended the thread."""
         self._is_closed = True
         while self._unanswered:
             self._unanswered.popleft().conclude()
@@ -456,7 +457,7 @@ def _refusal(error: Exception) -> Exception:
     if not isinstance(error, sqlite3.Error):
         return error
     down = StoreDown(
-        f"The store could not write ({_reason(error)}); nothing of this was kept.",
+        f"The store could not write ({_reason(error)}); nothing of this was stored.",
         hint="Try again in a moment.",
     )
     down.__cause__ = error
@@ -464,8 +465,8 @@ def _refusal(error: Exception) -> Exception:
 
 
 def _reason(error: sqlite3.Error) -> str:
-    """For everybody to read: in words of ours, since SQLite's may hold a path."""
-    # the low byte is the kind, whatever the rest says of it; one that Python raised itself has none
+    """Shown to everyone: in our own words, since SQLite's may contain a path."""
+    # the low byte is the kind, whatever the rest; an error that Python raised itself has none
     return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "the disk refuses")
 
 

@@ -60,7 +60,7 @@ async def test_tables_that_others_are_still_changing_are_said_to_be_that(
 
 
 async def test_a_database_that_takes_no_writes_is_refused_at_start(address: str) -> None:
-    with pytest.raises(BadSetting, match="takes no writes"):
+    with pytest.raises(BadSetting, match="accepts no writes"):
         await PostgresStore.open(f"{address}&default_transaction_read_only=on")
 
 
@@ -79,7 +79,7 @@ async def test_a_store_that_takes_no_writes_any_more_is_not_ready_and_that_is_sa
         for _ in range(3):
             assert not (await store.load(ANN, "t1")).rows, "it still can be read"
             assert not await _is_ready(store)
-        assert caplog.text.count("takes no writes") == 1
+        assert caplog.text.count("accepts no writes") == 1
         await _make_read_only(cluster, "off")
 
         async def is_ready() -> bool:
@@ -131,7 +131,7 @@ async def test_where_there_is_no_room_for_more_connections_readers_share_those_t
     for _ in range(5):
         found = await asyncio.gather(*(store.load(ANN, f"t{number}") for number in range(40)))
         assert found == [Loaded(())] * 40
-    assert caplog.text.count("no room for more connections") == 1
+    assert caplog.text.count("accepts no more connections") == 1
     await store.close()
 
 
@@ -164,7 +164,7 @@ async def test_readers_who_found_no_room_get_the_place_that_is_free_a_moment_lat
     reading = asyncio.gather(*map(_is_readable, [readers] * 4))
 
     async def was_full() -> bool:
-        return "no room for more connections" in caplog.text
+        return "accepts no more connections" in caplog.text
 
     await comes_true(was_full)
     await other.close()

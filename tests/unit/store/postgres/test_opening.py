@@ -205,7 +205,7 @@ async def test_a_migration_that_breaks_leaves_the_version_before_it(
 async def test_a_store_that_is_opened_as_it_is_is_neither_made_nor_brought_up_to_date(
     cluster: Cluster, address: str, postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(BadSetting, match="no tables of farhand"):
+    with pytest.raises(BadSetting, match="no farhand tables"):
         await PostgresStore.open(cluster.address(), as_is=True)
     as_is = await PostgresStore.open(address, as_is=True)
     await as_is.close()
