@@ -58,7 +58,7 @@ def query(scope: Scope) -> dict[str, str]:
         raise _bad_address("The query string cannot be parsed.") from None
     parameters = dict(pairs)
     if len(parameters) != len(pairs):
-        raise _bad_address("A query parameter is given twice.")
+        raise _bad_address("A query parameter occurs twice.")
     return parameters
 
 

@@ -74,7 +74,7 @@ def header(scope: Scope, name: bytes) -> bytes | None:
 
 
 async def read_body(receive: Receive, headers: Iterable[Header], limit: int, within: float = 10.0) -> bytes:
-    """The whole body: at most `limit` bytes, received `within` so many seconds."""
+    """The whole body: at most `limit` bytes, received `within` this many seconds."""
     length = _find(headers, b"content-length")
     # nineteen digits exceed every limit, and parsing more would only cost time
     if length is not None and not (length.isdigit() and int(length[:19]) <= limit):
@@ -220,7 +220,7 @@ async def read_pieces(receive: Receive, *, piece: int, limit: int, within: float
         read = await _next_piece(body, min(piece, limit - size + 1), within)
         size += len(read)
         if size > limit:
-            raise TooLarge(f"The body is larger than {limit} bytes.", hint="Send less; nothing was kept.")
+            raise TooLarge(f"The body is larger than {limit} bytes.", hint="Send less; nothing was stored.")
         if read:
             yield read
 
@@ -256,5 +256,5 @@ async def _next_piece(body: _PieceReader, piece: int, within: float) -> bytes:
     except TimeoutError:
         raise TooSlow(
             f"The next {piece} bytes of the body did not arrive within {within:g} s.",
-            hint="Send it again over a faster connection; nothing was kept.",
+            hint="Send it again over a faster connection; nothing was stored.",
         ) from None

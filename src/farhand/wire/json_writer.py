@@ -27,4 +27,4 @@ def _encode_surrogates(value: object) -> bytes:
 def _open_raw(value: object) -> object:
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)
-    raise TypeError(f"{type(value).__name__} cannot be written as JSON.")
+    raise TypeError(f"{type(value).__name__} cannot be encoded as JSON.")

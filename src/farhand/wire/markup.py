@@ -32,8 +32,8 @@ def cdata(text: str) -> str:
 
 
 class TagEscaper:
-    """Escapes text that arrives in pieces, so that nothing in it starts a tag of one of these names: the
-    result is the same, wherever it was cut.
+    """Escapes text that arrives in pieces, so that nothing in it starts a tag with one of these names: the
+    result is the same wherever it was cut.
 
     Upper or lower case, opening or closing: only an end that may still become one of the tags is held back.
     """
@@ -64,9 +64,9 @@ class TagEscaper:
         start = text.rfind("<")
         if start < 0:
             return len(text)
-        begun = text[start + 1 :].removeprefix("/").lower()
-        is_decided = begun.startswith(self._names)
-        may_become_tag = any(name.startswith(begun) for name in self._names)
+        prefix = text[start + 1 :].removeprefix("/").lower()
+        is_decided = prefix.startswith(self._names)
+        may_become_tag = any(name.startswith(prefix) for name in self._names)
         return start if may_become_tag and not is_decided else len(text)
 
 
@@ -78,7 +78,7 @@ _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     if not names or not all(name.isascii() and _NAME.fullmatch(name) for name in names):
-        raise Misuse(f"These are not tag names: {names!r}.", hint="Give at least one, without brackets.")
+        raise Misuse(f"These are not tag names: {names!r}.", hint="Pass at least one, without brackets.")
     either = "|".join(map(re.escape, names))
     # ASCII only: letters of other alphabets may have ASCII lower case
     return re.compile(f"<(?=/?(?:{either}))", re.IGNORECASE | re.ASCII)

@@ -128,7 +128,7 @@ def _field(name: bytes, value: str | None) -> bytes:
         return b""
     # a line break would start another field; parsers ignore an id with NUL
     if "\n" in value or "\r" in value or "\0" in value:
-        raise Misuse(f"The {name.decode()} of a frame holds a line break or NUL: {value[:100]!r}.")
+        raise Misuse(f"The {name.decode()} of a frame contains a line break or NUL: {value[:100]!r}.")
     return b"%b: %b\n" % (name, _encode(value))
 
 

@@ -1,4 +1,4 @@
-"""Text as it really is: whatever a reader cannot see, or cannot tell apart, becomes a mark. Pure.
+"""Makes hidden characters visible: whatever a reader cannot see, or cannot tell apart, becomes a mark. Pure.
 
 For every place where a person decides by what they read. The cards have the same rules in TypeScript
 (`ts/packages/react/src/visible.ts`); both are held to `tests/hostile_strings.json`.
@@ -16,7 +16,8 @@ from typing import Literal, NamedTuple
 BREAK, BLANK, TAB = "⏎", "␣", "⇥"
 
 Ranges = tuple[tuple[int, int], ...]
-# first and last code point of what is invisible, blank, reordering or nobody's, and of the signs of marks
+# first and last code point of invisible, blank, reordering or unassigned characters, and of the signs of
+# marks
 MARKED: Ranges = (
     (0x0000, 0x001F), (0x007F, 0x00A0), (0x00AD, 0x00AD), (0x034F, 0x034F), (0x061C, 0x061C),
     (0x115F, 0x1160), (0x1680, 0x1680), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2000, 0x200F),
@@ -26,7 +27,7 @@ MARKED: Ranges = (
     (0xFFFE, 0xFFFF), (0x13430, 0x1345F), (0x1BCA0, 0x1BCA3), (0x1D159, 0x1D159), (0x1D173, 0x1D17A),
     (0xE0000, 0x10FFFF),
 )  # fmt: skip
-# characters that stand on the one before them; more than a few hide it
+# characters that combine with the one before them; more than a few hide it
 STACKED: Ranges = (
     (0x0300, 0x036F), (0x0483, 0x0489), (0x1AB0, 0x1AFF), (0x1DC0, 0x1DFF), (0x20D0, 0x20FF),
     (0xFE20, 0xFE2F),
@@ -35,7 +36,7 @@ STACKED_AT_MOST = 3
 PICTURES: Ranges = ((0x203C, 0x3299), (0x1F000, 0x1FAFF))
 JOINER, AS_PICTURE = 0x200D, 0xFE0F
 MARKS_AT_MOST = 3
-"""More marks than these in a row are told as one, with their counts."""
+"""More marks than this in a row are shown as one, with their counts."""
 SIGNS_AT_MOST = 6
 
 _CHARACTER = re.compile(r"\r\n|.", re.DOTALL)
@@ -55,7 +56,7 @@ class TextRun(NamedTuple):
 
 
 class FoldedText(NamedTuple):
-    """The beginning of a text on one line. `hidden` is how many characters at its end are not shown."""
+    """The beginning of a text on one line. `hidden` is the number of characters cut from its end."""
 
     text: str
     hidden: int
@@ -66,44 +67,45 @@ class FoldedText(NamedTuple):
 
 
 def visible_text(text: str, *, at_most: int) -> str:
-    """On one line, marks in ⟦ ⟧; what is longer is cut at its end, and the rest is counted."""
+    """On one line, marks in ⟦ ⟧; longer text is cut at its end, and the rest is counted."""
     folded = fold(text, at_most=at_most)
     return folded.text + folded.rest
 
 
 def fold(text: str, *, at_most: int) -> FoldedText:
-    shown: list[str] = []
+    parts: list[str] = []
     hidden, left = 0, at_most
     for piece in pieces_of(text):
         if left <= 0:
             hidden += piece.length
         elif piece.kind == "text":
-            shown.append(piece.text[:left])
+            parts.append(piece.text[:left])
             hidden += max(0, piece.length - left)
         else:
-            shown.append(f"⟦{piece.text}⟧")
+            parts.append(f"⟦{piece.text}⟧")
         left -= len(piece.text)
-    return FoldedText("".join(shown), hidden)
+    return FoldedText("".join(parts), hidden)
 
 
 def pieces_of(text: str) -> list[Piece]:
     chars = _CHARACTER.findall(text)
     signs = [_sign(chars, at) for at in range(len(chars))]
     around = ["-", *signs, "-"]
-    # a single blank between two words is what it looks like
-    shown = [
+    # a single blank between two words is harmless
+    visible = [
         sign if sign != " " else "" if around[at] == around[at + 2] == "" else BLANK
         for at, sign in enumerate(signs)
     ]
     runs = [
         TextRun(sign, [char for _, char in group])
-        for sign, group in groupby(zip(shown, chars, strict=True), key=lambda each: each[0])
+        for sign, group in groupby(zip(visible, chars, strict=True), key=lambda each: each[0])
     ]
     return list(_joined(runs))
 
 
 def _sign(chars: Sequence[str], at: int) -> str:
-    """What a character is shown as: itself (empty), a blank that depends on its neighbours, or a sign."""
+    """How a character is shown: as itself (empty), as a blank that depends on its neighbours, or as a
+    sign."""
     char = chars[at]
     if char in _SIGNS:
         return _SIGNS[char]
@@ -119,7 +121,7 @@ _SIGNS = {" ": " ", "\n": BREAK, "\r\n": BREAK, "\t": TAB}
 
 
 def _is_of_picture(chars: Sequence[str], at: int) -> bool:
-    """Pictures are made of several characters, of which some are invisible."""
+    """Emoji consist of several characters, some of which are invisible."""
     code, previous = _code(chars, at), _code(chars, at - 1)
     before = _code(chars, at - 2) if previous == AS_PICTURE else previous
     if not _is_in(PICTURES, before) or _is_in(MARKED, before):
@@ -131,7 +133,7 @@ def _is_of_picture(chars: Sequence[str], at: int) -> bool:
 
 def _stands_on_text(chars: Sequence[str], at: int) -> bool:
     base = at - 1
-    # no further than it matters: a long tower would be climbed from every one of its floors
+    # no further than it matters: a long stack would be walked from each of its characters
     while at - base <= STACKED_AT_MOST and _is_in(STACKED, _code(chars, base)):
         base -= 1
     return at - base <= STACKED_AT_MOST and base >= 0 and _sign(chars, base) == ""

@@ -39,7 +39,7 @@ def test_numbers_as_keys_become_text_on_both_ways() -> None:
 def test_what_json_has_no_form_for_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         encode(object())
-    with pytest.raises(TypeError, match="object cannot be written as JSON"):
+    with pytest.raises(TypeError, match="object cannot be encoded as JSON"):
         encode(["\ud83d", object()])
 
 
