@@ -229,8 +229,9 @@ class EventLog(Threads):
         place = self._places.get(call_id)
         if place is not None:
             return place[1] if place[0] == owner else None
-        kind = "approval" if call_id.startswith("apr_") else "call"
-        found = await self.store.find_call(owner, "approval" if kind == "approval" else "call", call_id)
+        found = await self.store.find_call(
+            owner, "approval" if call_id.startswith("apr_") else "call", call_id
+        )
         return None if found is None else found.thread_id
 
     async def get_call(self, owner: Owner, call_id: str) -> Call | None:
