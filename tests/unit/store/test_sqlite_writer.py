@@ -137,7 +137,7 @@ async def test_a_full_disk_is_said_in_words_and_checked_for_until_there_is_room(
 ) -> None:
     await _limit_pages(sqlite, 1)
     for _ in range(3):
-        with pytest.raises(StoreDown, match=r"\(the disk is full\); nothing of this was kept"):
+        with pytest.raises(StoreDown, match=r"\(the disk is full\); nothing of this was stored"):
             await fixture.append(body=b"x" * 100_000)
     assert caplog.text.count("writes failed") == 1, "once, until something can be written"
     await sqlite.check()

@@ -312,7 +312,7 @@ async def test_a_fault_that_nobody_expected_ends_its_transaction_and_not_the_que
 
     with monkeypatch.context() as planted, caplog.at_level(logging.WARNING, "farhand.store"):
         planted.setattr(WriteStatement, "add_appends", broken)
-        with pytest.raises(StoreDown, match="nothing of this was kept"):
+        with pytest.raises(StoreDown, match="nothing of this was stored"):
             await fixture.append("t1")
     assert "planted" in caplog.text
     await fixture.append("t1")
