@@ -86,7 +86,7 @@ async def test_a_commit_that_does_not_end_is_503_in_time_for_all_and_the_same_ag
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1"), answer.text
             answer = await asyncio.wait_for(in_doubt, WITHIN_SEC)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1"), answer.text
-            assert "not said yet whether this was kept" in answer.text
+            assert "not confirmed yet whether this was stored" in answer.text
             await wait_for_a_replica(address, "")
             await until_ready(client)
             # it was kept, though nobody could say so

@@ -104,7 +104,7 @@ class SqliteStore:
     async def check(self) -> None:
         self._reads.one("SELECT 1", ())
         if not await asyncio.to_thread(self._file.has_space):
-            raise StoreDown("The store's disk is full.", hint="Try again in a moment.")
+            raise StoreDown("The store cannot write: the disk is full.", hint="Try again in a moment.")
         await self._writer.check()
 
     async def append(self, appends: Sequence[Append]) -> list[AppendResult]:

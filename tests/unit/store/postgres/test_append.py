@@ -271,7 +271,7 @@ async def test_a_commit_whose_answer_is_lost_is_store_down_and_deciding_again_wr
             await execute(connection, sql, **how)
 
         monkeypatch.setattr(Connection, "execute", execute_and_cut)
-        with pytest.raises(StoreDown, match="not said yet whether this was kept"):
+        with pytest.raises(StoreDown, match="not confirmed yet whether this was stored"):
             await fixture.append("t1", b"[once]")
         assert cuts == 1
         assert caplog.text.count("appends failed") == 1

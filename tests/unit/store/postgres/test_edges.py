@@ -54,7 +54,7 @@ async def test_tables_that_others_are_still_changing_are_said_to_be_that(
 ) -> None:
     monkeypatch.setattr("farhand.store.postgres.schema.MIGRATE_SEC", 1.0)
     await beside.fetch(LOCK, place_of(address).schema)
-    with pytest.raises(BadSetting, match="another process is changing the tables"):
+    with pytest.raises(BadSetting, match="another process is still changing the tables"):
         await PostgresStore.open(address)
     await beside.execute("SELECT pg_advisory_unlock_all()")
 

@@ -178,7 +178,7 @@ async def test_a_commit_that_does_not_end_is_store_down_and_what_became_of_it_is
 
         await comes_true(is_not_ready)
         assert not under_way.done(), "it may be kept, or not"
-        with pytest.raises(StoreDown, match="not said yet whether this was kept"):
+        with pytest.raises(StoreDown, match="not confirmed yet whether this was stored"):
             await under_way
         assert not await _is_ready(store), "nor is a commit of nothing"
         monkeypatch.setattr(connection_module, "COMMAND_SEC", patience)
