@@ -46,7 +46,7 @@ async def test_no_file_is_deleted_without_a_yes(tmp_path: Path, monkeypatch: pyt
     async with demo_agent() as demo:
         paused = await demo.run("Delete old-draft.txt", thread="t1")
         (asking,) = paused.pending
-        with pytest.raises(ResultRefused, match="yes"):
+        with pytest.raises(ResultRefused, match="needs approval first"):
             await demo.answer("t1", [(asking.call_id, Success({"deleted": "old-draft.txt"}))])
     assert asking.approval_id is not None
     assert "old-draft.txt" in scratch().files()
