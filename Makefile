@@ -36,7 +36,7 @@ export PYTHON VENV
 unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo ui ui-if-node quick most test check check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types house \
+.PHONY: help demo ui ui-if-node quick most test check check-python check-node check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types house \
         example-packages tests tests-covered tests-quick-unit tests-quick-faces tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
 
 help: ## list these commands
@@ -65,7 +65,12 @@ most: $(ready_to_develop) ## every check and test but storms, the walk, other fr
 test: $(ready_to_develop) ## run every check and every test (JOBS=2 at a time)
 	@$(bin)/python scripts/run_tier.py test
 
-check: check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types ## format, lint, types, import order, sizes, names
+check: check-python check-node ## format, lint, types, import order, sizes, names
+
+# Two halves, so that a tier can run them side by side.
+check-python: check-format check-lint check-types check-imports check-sizes check-names check-private
+
+check-node: check-ts check-public-types
 
 check-format: $(ready_to_develop)
 	@echo "check: format"

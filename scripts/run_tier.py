@@ -23,13 +23,13 @@ TIMES = ROOT / ".cache" / "tier-times.json"
 # stages follow each other; lanes of a stage run at the same time, the parts of a lane one after the other
 TIERS: dict[str, list[list[list[str]]]] = {
     "quick": [[["tests-quick-unit"], ["tests-quick-faces"]]],
-    "most": [[["check"], ["example-packages"]], [["tests-most"], ["tests-ts"]]],
+    "most": [[["check-python"], ["check-node", "example-packages"]], [["tests-most"], ["tests-ts"]]],
     "test": [
-        [["check"], ["example-packages"]],
-        [["tests-covered", "tests"], ["tests-ts", "test-lowest", "tests-frameworks"]],
+        [["check-python"], ["check-node", "example-packages"]],
+        # the walk mostly waits for downloads
+        [["tests-covered", "tests"], ["tests-ts", "test-lowest", "tests-frameworks", "tests-walk"]],
         # by itself: random faults would starve the others, and they it
         [["tests-chaos"]],
-        [["tests-walk"]],
     ],
 }
 
