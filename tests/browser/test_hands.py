@@ -1,34 +1,35 @@
-"""Pages that are hands without a chat of ours, in a browser: no AI SDK, no React, reloaded in mid call."""
+"""Pages that are hands without a chat of ours, in a browser: no AI SDK, no React.
+
+A Python script makes the calls. The page is reloaded and the script is killed in mid call; on a database the
+page talks to another worker than the script is.
+"""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, Page, expect
-from starlette.requests import HTTPConnection
 
-from farhand import Agent, Principal, ScriptedModel, create_app, tool
-from farhand.core.outcome import Failure, Success
-from farhand.core.principal import SCOPES, Owner
-from farhand.server.app import App
 from tests.browser.doc_pages import Block, build
 from tests.browser.test_other_origin import open_page, site
-from tests.faces.served import listening
+from tests.chaos.nursery import Nursed, Nursery, nursery
+from tests.postgres import Cluster, free_port
+from tests.process import environment
 from tests.requirement import requirement
 
-# a take of a page that is gone lapses after half a minute
 pytestmark = pytest.mark.timeout(180)
-ADA = Owner("acme", "ada")
+Json = dict[str, object]
 
 CONNECTED = """
 import { connect } from "@farhand/client";
+const url = new URLSearchParams(location.search).get("server") ?? "";
 const lives = Number(sessionStorage.getItem("lives") ?? 0) + 1;
 sessionStorage.setItem("lives", String(lives));
-const hand = connect({ url: "SERVER", headers: { "x-api-key": "sesame" }, thread: "t1", askAgainMs: 500 });
+const hand = connect({ url, headers: { "x-api-key": "sesame" }, thread: "t1", askAgainMs: 500 });
 hand.handle({
   open_url: async ({ url }: { url: string }) => {
     document.title = `life ${lives} has it`;
@@ -41,11 +42,13 @@ hand.handle({
 
 OFFERED = """
 import { offer } from "@farhand/client";
+const url = new URLSearchParams(location.search).get("server") ?? "";
 const count = (): number => Number(localStorage.getItem("runs") ?? 0);
 const desk = offer({
-  url: "SERVER",
+  url,
   headers: { "x-api-key": "sesame" },
   clientID: "tab",
+  graceSec: 60,
   tools: {
     count: {
       description: "Count the times that it was run.",
@@ -64,62 +67,117 @@ desk.subscribe(() => (document.title = desk.state.state === "offered" ? "offered
 """
 
 
-@tool(executor="frontend")
-def open_url(url: str) -> dict[str, object]:
-    """Open a page.
+@pytest.fixture(scope="module")
+async def origin(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """Both pages, from elsewhere, with this code alone."""
+    folder = tmp_path_factory.mktemp("pages")
+    pages = {"connected": CONNECTED, "offered": OFFERED}
+    blocks = {
+        name: (Block("hands", 0, "ts", code), f'import "./{name}.code.ts";') for name, code in pages.items()
+    }
+    await build(blocks, folder, {})
+    with site(folder) as origin:
+        yield origin
 
-    Args:
-        url: Its address.
 
-    Returns:
-        url and viewKey of the page.
-    """
-    raise NotImplementedError
+@pytest.fixture(scope="module")
+async def home() -> AsyncIterator[Nursery]:
+    async with nursery("tests.browser.hands_script") as home:
+        yield home
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/hands.db"
+    else:
+        cluster: Cluster = request.getfixturevalue("cluster")
+        yield cluster.address()
+
+
+class Script:
+    """Killed and run again, at the same address."""
+
+    def __init__(self, home: Nursery, arguments: list[str], out: Path) -> None:
+        self.port = free_port()
+        self._home = home
+        self._arguments = arguments
+        self._out = out
+        self._process: Nursed | None = None
+
+    async def start(self) -> None:
+        store, origin, what = self._arguments
+        self._process = await self._home.start(
+            [store, str(self.port), origin, what],
+            environment(self._out.parent),
+            self._out,
+            main="tests.browser.hands_script:main",
+        )
+        assert await self._process.line(0) == "ready"
+
+    async def kill(self) -> None:
+        assert self._process is not None, "start() comes first"
+        self._process.kill()
+        await self._process.wait()
+
+    async def told(self, number: int) -> Json:
+        """The outcome of its first call, or of a later one."""
+        assert self._process is not None, "start() comes first"
+        outcome: Json = json.loads(await self._process.line(number))
+        return outcome
 
 
 @asynccontextmanager
-async def opened(browser: Browser, folder: Path, code: str) -> AsyncIterator[tuple[App, Page]]:
-    """A host with farhand in it, and a page from elsewhere with this code alone."""
+async def at_work(
+    home: Nursery, store: str, origin: str, folder: Path, what: str
+) -> AsyncIterator[tuple[Script, int]]:
+    """A script that runs, and the port that a page talks to: its own, or that of another worker."""
+    script = Script(home, [store, origin, what], folder / "script.out")
+    other = Script(home, [store, origin, "serve"], folder / "other.out")
+    started = [script, other] if store.startswith("postgresql") else [script]
+    for each in started:
+        await each.start()
+    try:
+        yield script, started[-1].port
+    finally:
+        for each in started:
+            await each.kill()
 
-    async def authenticate(request: HTTPConnection) -> Principal | None:
-        return Principal("acme", "ada", SCOPES) if request.headers.get("x-api-key") == "sesame" else None
 
-    with site(folder) as origin:
-        agent = Agent(ScriptedModel(["Hello."]), frontend_tools=[open_url])
-        app = create_app(agent, store="memory:", authenticate=authenticate, allow_origins=[origin])
-        async with listening(app) as url:
-            block = Block("hands", 0, "ts", code)
-            await build({"page": (block, 'import "./page.code.ts";')}, folder, {"SERVER": url})
-            async with open_page(browser, f"{origin}/page.html") as page:
-                yield app, page
+@asynccontextmanager
+async def showing(browser: Browser, origin: str, name: str, port: int) -> AsyncIterator[Page]:
+    async with open_page(browser, f"{origin}/{name}.html?server=http://127.0.0.1:{port}") as page:
+        yield page
 
 
 @requirement("connect:reload")
 async def test_a_page_with_connect_alone_runs_a_scripts_call_after_a_reload_in_the_middle(
-    browser: Browser, tmp_path: Path
+    browser: Browser, home: Nursery, origin: str, store: str, tmp_path: Path
 ) -> None:
-    async with opened(browser, tmp_path, CONNECTED) as (app, page), asyncio.TaskGroup() as group:
-        url = {"url": "https://example.org/"}
-        outcome = group.create_task(app.call("open_url", url, thread="t1", owner=ADA, timeout_sec=120))
+    async with (
+        at_work(home, store, origin, tmp_path, "open") as (script, port),
+        showing(browser, origin, "connected", port) as page,
+    ):
         await expect(page).to_have_title("life 1 has it")
+        await script.kill()
+        await script.start()
         await page.reload()
-        assert await outcome == Success({**url, "viewKey": "life 2"})
+        output = {"url": "https://example.org/", "viewKey": "life 2"}
+        assert await script.told(1) == {"kind": "success", "output": output}
         await expect(page).to_have_title("life 2 has it")
 
 
 @requirement("offer:once")
 async def test_a_page_with_offer_is_reloaded_in_the_middle_and_runs_nothing_twice(
-    browser: Browser, tmp_path: Path
+    browser: Browser, home: Nursery, origin: str, store: str, tmp_path: Path
 ) -> None:
-    async with opened(browser, tmp_path, OFFERED) as (app, page):
-        async with asyncio.TaskGroup() as group:
-            await expect(page).to_have_title("offered")
-            outcome = group.create_task(
-                app.call("client_tab_count", {"wait": True}, thread="t1", owner=ADA, timeout_sec=120)
-            )
-            await expect(page).to_have_title("counted")
-            await page.reload()
-            assert isinstance(await outcome, Failure)
-        await expect(page).to_have_title("offered")
-        again = await app.call("client_tab_count", {"wait": False}, thread="t1", owner=ADA, timeout_sec=120)
-        assert again == Success(2)
+    async with (
+        at_work(home, store, origin, tmp_path, "count") as (script, port),
+        showing(browser, origin, "offered", port) as page,
+    ):
+        await expect(page).to_have_title("counted")
+        await script.kill()
+        await script.start()
+        await page.reload()
+        assert (await script.told(1))["kind"] == "failure"
+        assert await script.told(2) == {"kind": "success", "output": 2}

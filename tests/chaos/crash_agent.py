@@ -19,7 +19,7 @@ from msgspec import Struct, json
 
 from farhand.core.event import CallStep
 from farhand.eventlog.codec import decode_body
-from farhand.store.base import Append, AppendResult, Row
+from farhand.store.base import Append, Appended, AppendResult, Row
 from farhand.store.postgres.store import PostgresStore
 from farhand.store.sqlite.store import SqliteStore
 from tests.chaos.storm.agent import agent
@@ -62,12 +62,14 @@ class _Trap:
             self._order, self._seen = order, 0
         self._seen += order is not None and order.counts(appends)
 
-    def spring(self, when: Literal["before", "after"], appends: Sequence[Append]) -> None:
+    def spring(
+        self, when: Literal["before", "after"], appends: Sequence[Append], about: Sequence[Append]
+    ) -> None:
         order = self._order
         if order is None or not order.counts(appends):
             return
         if (order.pid, order.when, order.number) == (os.getpid(), when, self._seen):
-            crashed = _crashed(appends, is_stored=when == "after")
+            crashed = _crashed(about, is_stored=when == "after")
             (_room() / "crashed").write_bytes(json.encode(crashed))
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -93,9 +95,11 @@ def _room() -> Path:
 def armed(append: Stored) -> Stored:
     async def append_or_die(store: object, appends: Sequence[Append]) -> list[AppendResult]:
         trap.count(appends)
-        trap.spring("before", appends)
+        trap.spring("before", appends, appends)
         results = await append(store, appends)
-        trap.spring("after", appends)
+        # another worker's append may have come first: then nothing of this one is there
+        stored = [each for each, told in zip(appends, results, strict=True) if isinstance(told, Appended)]
+        trap.spring("after", appends, stored)
         return results
 
     return append_or_die

@@ -80,12 +80,22 @@ async def _ask_twice(name: str) -> str:
 
 def _script(moment: Moment) -> Step:
     if moment.text == "chart":
-        return " ".join(f"offered:{name}" for name in moment.tools) if moment.results else Ask("show_chart")
+        return _chart(moment)
     if moment.results:
         return " | ".join(each.seen for each in moment.results)
     if moment.text == "whose":
         return [Ask("whose"), Ask("whose_async")]
     return Ask(moment.text) if moment.text.startswith("ask_") else f"You said: {moment.text}"
+
+
+def _chart(moment: Moment) -> Step:
+    """Two tools that the client brings; the second one is asked for with more than can be checked."""
+    if not moment.results:
+        return Ask("show_chart")
+    if len(moment.results) == 1:
+        return Ask("add_up", {"numbers": [1.5] * 2_000})
+    offered = " ".join(f"offered:{name}" for name in moment.tools)
+    return f"{offered} {moment.results[-1].seen}"
 
 
 def authenticate(request: HTTPConnection) -> Principal | None:

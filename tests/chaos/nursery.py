@@ -1,7 +1,7 @@
 """Servers that start at once: farhand is imported one time, and each server is a process forked from that.
 
 A restart costs a few milliseconds and not a second, so that a fault test can afford fifty kills. What runs in
-such a process is the command line as it is.
+such a process is the command line as it is, or the function of a program that uses farhand.
 
     async with nursery("tests.chaos.storm.agent") as home:
         server = await home.start(["run", "tests.chaos.storm.agent:agent", ...], environment, folder)
@@ -27,6 +27,17 @@ from typing import Any, NoReturn
 from tests.process import ROOT
 
 READY_WITHIN_SEC = 40.0
+COMMAND_LINE = "farhand.cli:main"
+PRELOADED = (
+    "farhand.cli.commands",
+    "farhand.cli.run",
+    "farhand.store.postgres",
+    "farhand.store.sqlite",
+    "httptools",
+    "uvloop",
+    "websockets.server",
+)
+"""What a server would import one by one while it starts."""
 _ADDRESS = re.compile(r"^  open +http://[^:]+:(\d+)/", re.MULTILINE)
 
 
@@ -66,6 +77,17 @@ class Nursed:
         self.port = int(found[1])
         return True
 
+    async def line(self, number: int) -> str:
+        """What it printed, the first line being 0, once it has."""
+        async with asyncio.timeout(READY_WITHIN_SEC):
+            while True:
+                was_alive = self.is_alive
+                lines = self._out.read_text().split("\n")[:-1]
+                if len(lines) > number:
+                    return lines[number]
+                assert was_alive, f"it ended: {self._out.with_suffix('.err').read_text()}"
+                await asyncio.sleep(0.01)
+
 
 class Nursery:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
@@ -74,12 +96,20 @@ class Nursery:
         self._ends: dict[int, asyncio.Future[int]] = {}
         self._starting = asyncio.Lock()
 
-    async def start(self, arguments: Sequence[str], environment: Mapping[str, str], out: Path) -> Nursed:
-        """What it prints goes into `out`, its errors beside it with the suffix `.err`."""
+    async def start(
+        self, arguments: Sequence[str], environment: Mapping[str, str], out: Path, main: str = COMMAND_LINE
+    ) -> Nursed:
+        """What it prints goes into `out`, its errors beside it with the suffix `.err`. `main` is a module and
+        its function."""
         assert self._process.stdin is not None, "made with a pipe"
         # tiny, and nothing else of the test goes on meanwhile that would mind
         out.write_text("")  # noqa: ASYNC240
-        order = {"arguments": list(arguments), "environment": dict(environment), "out": str(out)}
+        order = {
+            "arguments": list(arguments),
+            "environment": dict(environment),
+            "out": str(out),
+            "main": main,
+        }
         async with self._starting:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
             pid = await asyncio.wait_for(self._born.get(), READY_WITHIN_SEC)
@@ -116,7 +146,7 @@ async def nursery(*preload: str) -> AsyncIterator[Nursery]:
 
 def main() -> None:
     """The process itself: an order a line, until its input ends."""
-    for module in ("farhand.cli", "uvicorn", "asyncpg", *sys.argv[1:]):
+    for module in (*PRELOADED, *sys.argv[1:]):
         importlib.import_module(module)
     alive: set[int] = set()
     pending = b""
@@ -155,9 +185,8 @@ def _live(order: dict[str, Any]) -> NoReturn:
         _point(1, str(out), os.O_WRONLY | os.O_APPEND)
         _point(2, str(out.with_suffix(".err")), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         sys.argv = ["farhand", *order["arguments"]]
-        from farhand.cli import main as farhand
-
-        farhand()
+        module, _, function = order["main"].partition(":")
+        getattr(importlib.import_module(module), function)()
         code = 0
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 0

@@ -1,100 +1,171 @@
-"""Programs with loops of their own, one database: a keyed call has one effect, whoever is killed."""
+"""Programs with loops of their own: a keyed call has one effect, whoever is killed, and all hear the same.
+
+On a file, where one program starts after the other, and on a database, where several run at once. Effects are
+counted in a file."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
-from asyncio.subprocess import PIPE, Process
+import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.chaos.nursery import Nursed, Nursery, nursery
 from tests.postgres import Cluster
+from tests.process import environment
 from tests.requirement import requirement
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.chaos]
 
 PAID = '{"kind":"success","output":"paid 3"}'
+UNKNOWN = "Whether it took effect is unknown"
 
 
-@asynccontextmanager
-async def _program(store: str, what: str, room: Path) -> AsyncIterator[Process]:
-    environment = {**os.environ, "TEST_ROOM": str(room)}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.chaos.keyed_program", store, what, stdout=PIPE, env=environment
-    )
-    try:
-        assert await _line(process) == "ready"
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+@pytest.fixture(scope="module")
+def anyio_backend() -> str:
+    # wider than elsewhere: the nursery outlives a test, and its loop with it
+    return "asyncio"
 
 
-async def _line(process: Process) -> str:
-    assert process.stdout is not None
-    async with asyncio.timeout(60):
-        return (await process.stdout.readline()).decode().strip()
+@pytest.fixture(scope="module")
+async def home() -> AsyncIterator[Nursery]:
+    async with nursery("tests.chaos.keyed_program") as home:
+        yield home
 
 
-def _noted(room: Path, name: str) -> int:
-    path = room / f"{name}.jsonl"
-    return len(path.read_text().splitlines()) if path.exists() else 0
+class Programs:
+    """Those of one store, and what they noted."""
+
+    def __init__(self, home: Nursery, store: str, room: Path) -> None:
+        self.is_shared = store.startswith("postgresql")
+        self._home = home
+        self._store = store
+        self._room = room
+        self._started: list[Nursed] = []
+
+    async def start(self, what: str, tool: str = "pay", moment: str = "") -> Nursed:
+        """Ready for whatever it does; one that calls has opened the call, or found it."""
+        program = await self._home.start(
+            [self._store, what, tool, moment],
+            environment(self._room, {"TEST_ROOM": str(self._room)}),
+            self._room / f"program-{len(self._started)}.out",
+            main="tests.chaos.keyed_program:main",
+        )
+        self._started.append(program)
+        assert await program.line(0) == "ready"
+        if what == "call":
+            assert await program.line(1) == "opened"
+        return program
+
+    async def outcome(self, tool: str = "pay") -> str:
+        """What one more program is told."""
+        return await (await self.start("call", tool)).line(2)
+
+    async def kill(self) -> None:
+        for program in self._started:
+            program.kill()
+        for program in self._started:
+            await program.wait()
+
+    async def after_a_restart(self, tool: str = "pay") -> str:
+        """All are killed, and the outcome is asked for again."""
+        await self.kill()
+        return await self.outcome(tool)
+
+    def noted(self, book: str) -> list[str]:
+        path = self._room / f"{book}.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [str(json.loads(line).get("subject")) for line in lines]
 
 
-@requirement("hands:key-attaches")
-async def test_the_opener_is_killed_another_attaches_and_a_third_says_yes(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    store = cluster.address("keyed")
-    async with _program(store, "call", tmp_path) as opener, _program(store, "call", tmp_path) as attached:
-        async with _program(store, "approve", tmp_path) as approver:
-            opener.kill()
-            await opener.wait()
-            assert await _line(approver) == "approved"
-            assert await _line(attached) == PAID
-        async with _program(store, "call", tmp_path) as again:
-            assert await _line(again) == PAID
-    assert _noted(tmp_path, "executions") == 1
-
-
-async def test_all_are_killed_after_the_yes_and_the_program_is_told_after_the_restart(
-    cluster: Cluster, tmp_path: Path
-) -> None:
-    store = cluster.address("keyed_restart")
-    async with _program(store, "call", tmp_path), _program(store, "approve", tmp_path) as approver:
-        assert await _line(approver) == "approved"
-        approver.kill()
-        await approver.wait()
-    async with _program(store, "call", tmp_path) as again:
-        outcome = await _line(again)
-    # it may have been in flight at that moment: then it is not run twice, and nobody says that it was paid
-    assert outcome == PAID or "is unknown" in outcome
-    assert _noted(tmp_path, "executions") <= 1
-    async with _program(store, "told", tmp_path) as told:
-        if _noted(tmp_path, "told") == 0:
-            async with asyncio.timeout(60):
-                await told.wait()
-    assert _noted(tmp_path, "told") >= 1
-
-
-@requirement("hands:key-attaches")
-async def test_the_only_process_is_killed_between_the_yes_and_the_effect_and_the_key_attaches_again(
-    tmp_path: Path,
-) -> None:
+@pytest.fixture(params=["sqlite", "postgres"])
+async def programs(request: pytest.FixtureRequest, home: Nursery, tmp_path: Path) -> AsyncIterator[Programs]:
     store = f"sqlite:///{tmp_path}/hands.db"
-    async with _program(store, "die", tmp_path) as program, asyncio.timeout(60):
-        await program.wait()
-    outcomes = []
-    for _ in range(2):
-        async with _program(store, "call", tmp_path) as again:
-            outcomes.append(await _line(again))
-    assert outcomes[0] == outcomes[1]
-    # it may have been in flight at that moment: then it is not run twice, and nobody says that it was paid
-    assert outcomes[0] == PAID or "is unknown" in outcomes[0]
-    assert _noted(tmp_path, "executions") <= 1
-    assert (_noted(tmp_path, "executions") == 1) or "is unknown" in outcomes[0]
+    if request.param == "postgres":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        store = cluster.address()
+    made = Programs(home, store, tmp_path)
+    yield made
+    await made.kill()
+
+
+@requirement("hands:key-attaches")
+async def test_the_opener_is_killed_others_attach_and_the_yes_comes_by_a_third(programs: Programs) -> None:
+    opener = await programs.start("call")
+    attached = await programs.start("call") if programs.is_shared else None
+    opener.kill()
+    await opener.wait()
+    if attached is None:
+        # a file belongs to one process: the next one has all of them
+        attached = await programs.start("attach")
+        outcomes = [await attached.line(1), await attached.line(2)]
+    else:
+        await programs.start("approve")
+        outcomes = [await attached.line(2), await programs.outcome()]
+    assert outcomes == [PAID] * 2
+    assert await programs.after_a_restart() == PAID
+    assert len(programs.noted("executions")) == 1
+
+
+MOMENTS = {
+    "before-start": (PAID, 1),
+    "before-tool": (UNKNOWN, 0),
+    "in-tool": (UNKNOWN, 1),
+}
+
+
+@requirement("hands:key-attaches")
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_killed_between_the_yes_and_the_outcome_the_effect_is_there_once_or_the_end_is_unknown(
+    programs: Programs, moment: str
+) -> None:
+    outcome, effects = MOMENTS[moment]
+    killed = await programs.start("die", moment=moment)
+    assert await killed.wait() == -9
+    told = await programs.outcome()
+    assert outcome in told
+    assert await programs.after_a_restart() == told
+    assert len(programs.noted("executions")) == effects
+
+
+@requirement("hands:key-attaches")
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_a_caller_elsewhere_is_told_when_the_one_who_approved_is_killed(
+    home: Nursery, cluster: Cluster, tmp_path: Path, moment: str
+) -> None:
+    programs = Programs(home, cluster.address(), tmp_path)
+    outcome, effects = MOMENTS[moment]
+    attached = await programs.start("call")
+    killed = await programs.start("die", moment=moment)
+    assert await killed.wait() == -9
+    told = await attached.line(2)
+    assert outcome in told
+    assert await programs.after_a_restart() == told
+    assert len(programs.noted("executions")) == effects
+    await programs.kill()
+
+
+@requirement("hands:key-attaches")
+async def test_an_idempotent_tool_that_was_in_flight_is_run_again_under_the_same_idempotency_key(
+    programs: Programs,
+) -> None:
+    killed = await programs.start("die", "pay_again", "in-tool")
+    assert await killed.wait() == -9
+    assert await programs.outcome("pay_again") == PAID
+    assert await programs.after_a_restart("pay_again") == PAID
+    first, second = programs.noted("executions")
+    assert first == second, "so that the bank pays once"
+
+
+@requirement("hands:told-of-settled-calls")
+async def test_a_program_that_is_killed_while_it_is_told_is_told_again_and_the_effect_is_there_once(
+    programs: Programs,
+) -> None:
+    killed = await programs.start("die", moment="in-report")
+    assert await killed.wait() == -9
+    assert len(programs.noted("told")) == 1
+    assert await (await programs.start("told")).line(1) == "told"
+    assert len(programs.noted("told")) == 2
+    assert await programs.after_a_restart() == PAID
+    assert len(programs.noted("executions")) == 1

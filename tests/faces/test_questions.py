@@ -1,8 +1,12 @@
-"""A tool that asks, on the wires: its question is in every stream and in the inbox, and not for the model."""
+"""A tool that asks, on the wires: its question is in every stream and in the inbox, and not for the model.
+
+With a database there are two workers: the tool asks at one, and the answer arrives at the other.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import httpx2
 import pytest
@@ -11,13 +15,18 @@ from farhand import Agent, Principal, ScriptedModel, ask, current, tool
 from farhand.core.outcome import Cancelled
 from farhand.core.principal import LOCAL
 from farhand.models.scripted import Ask, Moment, Step
+from tests.faces.agui import page as agui
 from tests.faces.awaiting.client import Page as Pausing
 from tests.faces.awaiting.client import result
 from tests.faces.client_tools.program import Program, ready
 from tests.faces.conftest import Serve
-from tests.faces.ui_stream.page import Page, user_message
+from tests.faces.served import Served
+from tests.faces.ui_stream.page import Page, until, user_message
 from tests.faces.ui_stream.wires import Held, Shared, wire
+from tests.postgres import Cluster
 from tests.requirement import requirement
+
+ServeTwo = Callable[[Agent], Awaitable[tuple[Served, Served]]]
 
 GONE: list[str] = []
 CHAT = {"id": "t1", "messages": [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]}
@@ -78,6 +87,22 @@ def _agent() -> Agent:
     return Agent(ScriptedModel(script), tools=tools, frontend_tools=[user_confirm])
 
 
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def serve_two(request: pytest.FixtureRequest, serve: Serve, file_store: str) -> ServeTwo:
+    """Where the tool asks, and where it is answered: two workers if they can share the store, else one."""
+    if request.param == "postgres":
+        cluster: Cluster = request.getfixturevalue("cluster")
+        address = cluster.address()
+    else:
+        address = "memory:" if request.param == "memory" else file_store
+
+    async def start(agent: Agent) -> tuple[Served, Served]:
+        one = await serve(agent, store=address)
+        return one, await serve(agent, store=address) if request.param == "postgres" else one
+
+    return start
+
+
 async def _waiting(http: httpx2.AsyncClient) -> dict[str, str]:
     while True:
         calls = (await http.get("/api/inbox")).json()["calls"]
@@ -98,15 +123,15 @@ async def _say_yes(http: httpx2.AsyncClient) -> dict[str, str]:
 
 
 @requirement("hands:question-on-the-wire")
-async def test_a_page_of_the_ai_sdk_answers_each_question_with_its_next_post(
-    serve: Serve, store: str
-) -> None:
-    page = Page((await serve(_agent(), store=store)).http)
+async def test_a_page_of_the_ai_sdk_answers_each_question_with_its_next_post(serve_two: ServeTwo) -> None:
+    one, other = await serve_two(_agent())
+    page = Page(one.http)
     first = await page.say("twice")
     assert first.finish == "tool-calls"
     asked = first.of("tool-input-available")
     assert [chunk["toolName"] for chunk in asked] == ["ask_twice", "user_confirm"]
     page.output(asked[1]["toolCallId"], "one")
+    page.http = other.http
     second = await page.send()
     assert second.finish == "tool-calls"
     [again] = second.of("tool-input-available")
@@ -120,23 +145,25 @@ async def test_a_page_of_the_ai_sdk_answers_each_question_with_its_next_post(
 
 
 @requirement("hands:question-on-the-wire")
-async def test_a_held_chat_goes_on_in_the_same_response(serve: Serve, store: str) -> None:
-    server = await serve(_agent(), store=store)
-    page = Page(server.http, wait="hold")
+async def test_a_held_chat_goes_on_in_the_same_response(serve_two: ServeTwo) -> None:
+    one, other = await serve_two(_agent())
+    page = Page(one.http, wait="hold")
     async with page.saying("go") as live:
         asked = await live.until("tool-input-available")
         while asked["toolName"] != "user_confirm":
             asked = await live.until("tool-input-available")
-        await _ack(server.http, asked["toolCallId"])
+        await _ack(other.http, asked["toolCallId"])
         turn = await live.rest()
     assert (turn.finish, turn.text) == ("stop", "['told yes']")
 
 
 @requirement("hands:question-on-the-wire")
-async def test_a_pause_names_the_question_and_is_answered_like_any_other(serve: Serve, store: str) -> None:
-    page = Pausing((await serve(_agent(), store=store)).http)
+async def test_a_pause_names_the_question_and_is_answered_like_any_other(serve_two: ServeTwo) -> None:
+    one, other = await serve_two(_agent())
+    page = Pausing(one.http)
     first = await page.run("twice")
     assert [entry["name"] for entry in first.pause] == ["user_confirm"]
+    page.http = other.http
     second = await page.answer(result(first.pause[0], "one"))
     assert [entry["input"] for entry in second.pause] == [{"message": "second?"}]
     last = await page.answer(result(second.pause[0], "two"))
@@ -144,40 +171,65 @@ async def test_a_pause_names_the_question_and_is_answered_like_any_other(serve: 
 
 
 @requirement("hands:question-on-the-wire")
-async def test_both_sockets_answer_a_question(serve: Serve, store: str) -> None:
-    server = await serve(_agent(), store=store)
-    async with wire(server, "/api/chat/live") as socket:
-        held = Held(socket, Page(server.http))
-        await held.message("go")
-        asked = (await held.turn()).of("tool-input-available")[-1]
-        held.page.output(asked["toolCallId"], "yes")
-        await held.message()
-        assert (await held.turn()).text == "['told yes']"
-    async with wire(server, "/api/chat/ws") as socket:
-        shared, page = Shared(socket), Page(server.http)
-        page.messages.append(user_message("go"))
-        turn = await shared.turn(await shared.send(page), page)
-        page.output(turn.of("tool-input-available")[-1]["toolCallId"], "yes")
-        assert (await shared.turn(await shared.send(page), page)).text == "['told yes']"
+async def test_an_interrupt_of_ag_ui_names_the_question_and_is_answered_by_a_resume(
+    serve_two: ServeTwo,
+) -> None:
+    one, other = await serve_two(_agent())
+    page = agui.Page(one.http)
+    run, answers = await page.send("twice"), ["one", "two"]
+    page.http = other.http
+    for question in ("first?", "second?"):
+        [asked] = run.interrupts
+        assert (asked["reason"], asked["message"]) == ("input_required", question)
+        answer = {"interruptId": asked["id"], "status": "resolved", "payload": answers.pop(0)}
+        run = await page.resume(answer)
+    assert run.text == "['one and two']"
 
 
 @requirement("hands:question-on-the-wire")
-async def test_a_registered_program_answers_a_question_and_the_response_waits_for_it(serve: Serve) -> None:
-    server = await serve(_agent())
-    program = Program(server.http)
+async def test_the_held_socket_answers_a_question(serve_two: ServeTwo) -> None:
+    one, other = await serve_two(_agent())
+    async with wire(one, "/api/chat/live") as there, wire(other, "/api/chat/live") as here:
+        held = Held(there, Page(one.http))
+        await held.message("go")
+        asked = (await held.turn()).of("tool-input-available")[-1]
+        held.page.output(asked["toolCallId"], "yes")
+        held.socket = here
+        await held.message()
+        assert (await held.turn()).text == "['told yes']"
+
+
+@requirement("hands:question-on-the-wire")
+async def test_the_shared_socket_answers_a_question(serve_two: ServeTwo) -> None:
+    one, other = await serve_two(_agent())
+    async with wire(one, "/api/chat/ws") as there, wire(other, "/api/chat/ws") as here:
+        asking, answering, page = Shared(there), Shared(here), Page(one.http)
+        page.messages.append(user_message("go"))
+        turn = await asking.turn(await asking.send(page), page)
+        page.output(turn.of("tool-input-available")[-1]["toolCallId"], "yes")
+        assert (await answering.turn(await answering.send(page), page)).text == "['told yes']"
+
+
+@requirement("hands:question-on-the-wire")
+async def test_a_registered_program_answers_a_question_and_the_response_waits_for_it(
+    serve_two: ServeTwo,
+) -> None:
+    one, other = await serve_two(_agent())
+    program = Program(other.http)
     async with ready(program, "lookup") as hand, asyncio.TaskGroup() as group:
-        turn = group.create_task(Page(server.http).say("lookup"))
+        turn = group.create_task(Page(one.http).say("lookup"))
         request = await hand.answer(status="success", output="found")
         assert request["input"] == {"text": "order 7"}
     assert (turn.result().finish, turn.result().text) == ("stop", "['found']")
 
 
 @requirement("hands:question-on-the-wire")
-async def test_an_answer_from_the_inbox_lets_a_chat_go_on_that_was_paused(serve: Serve, store: str) -> None:
-    server = await serve(_agent(), store=store)
-    page = Page(server.http)
+async def test_an_answer_from_the_inbox_lets_a_chat_go_on_that_was_paused(serve_two: ServeTwo) -> None:
+    one, other = await serve_two(_agent())
+    page = Page(one.http)
     assert (await page.say("go")).finish == "tool-calls"
-    record = (await server.http.get(f"/api/chat/{page.id}")).json()
+    page.http = other.http
+    record = (await other.http.get(f"/api/chat/{page.id}")).json()
     assert (record["state"], [call["tool"] for call in record["openCalls"]]) == (
         "waiting",
         ["clean_up", "user_confirm"],
@@ -188,11 +240,11 @@ async def test_an_answer_from_the_inbox_lets_a_chat_go_on_that_was_paused(serve:
         "tool-clean_up",
         "tool-user_confirm",
     ]
-    call = await _say_yes(server.http)
+    call = await _say_yes(other.http)
     assert (call["tool"], call["card"]) == ("user_confirm", "confirm")
     async with asyncio.timeout(20):
         # the record is all that tells
-        while (record := (await server.http.get(f"/api/chat/{page.id}")).json())["state"] != "done":  # noqa: ASYNC110
+        while (record := (await other.http.get(f"/api/chat/{page.id}")).json())["state"] != "done":  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert "told yes" in str(record["messages"])
     tools = [part["type"] for part in record["messages"][1]["parts"] if part["type"].startswith("tool-")]
@@ -200,19 +252,19 @@ async def test_an_answer_from_the_inbox_lets_a_chat_go_on_that_was_paused(serve:
 
 
 @requirement("hands:question-gives-way")
-async def test_a_new_message_while_a_tool_asks_cancels_the_tool_and_its_question(
-    serve: Serve, store: str
-) -> None:
-    server = await serve(_agent(), store=store)
-    page = Page(server.http)
+async def test_a_new_message_while_a_tool_asks_cancels_the_tool_and_its_question(serve_two: ServeTwo) -> None:
+    one, other = await serve_two(_agent())
+    GONE.clear()
+    page = Page(one.http)
     first = await page.say("go")
     tool_id, question_id = (chunk["toolCallId"] for chunk in first.of("tool-input-available"))
+    page.http = other.http
     assert (await page.say("never mind")).text == "You said: never mind"
     late = {"toolCallId": question_id, "status": "success", "output": "yes"}
-    assert (await server.http.post("/api/tools/ack", json=late)).json()["reason"] == "cancelled"
-    calls = [await server.service.context.log.get_call(LOCAL, each) for each in (tool_id, question_id)]
+    assert (await one.http.post("/api/tools/ack", json=late)).json()["reason"] == "cancelled"
+    calls = [await other.service.context.log.get_call(LOCAL, each) for each in (tool_id, question_id)]
     assert [call and call.outcome for call in calls] == [Cancelled("the user moved on")] * 2
-    assert "clean_up was cancelled" in GONE
+    await until(lambda: GONE == ["clean_up was cancelled"])
 
 
 @requirement("hands:who-asks")

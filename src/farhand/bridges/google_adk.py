@@ -112,11 +112,9 @@ class _HandTool(BaseTool):
     # Any: the inputs of other people's tools
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, object] | None:
         session, call_id = tool_context.session, tool_context.function_call_id
-        calls = [(each.id, call.id) for each in session.events for call in each.get_function_calls()]
-        # the last one: a provider may use an id again; none where a session is not written yet
-        asked = next(
-            (event for event, each in reversed(calls) if each == call_id), tool_context.invocation_id
-        )
+        # the last one counts: a provider may use an id again; none where a session is not written yet
+        events = {call.id: each.id for each in session.events for call in each.get_function_calls()}
+        asked = events.get(call_id, tool_context.invocation_id)
         reply = await self._caller.call(self._tool.tool, args, session, asked, call_id)
         return None if isinstance(reply, Waiting) else _response(reply)
 

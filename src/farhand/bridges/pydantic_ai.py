@@ -47,9 +47,7 @@ class FarhandToolset(AbstractToolset[D]):
     >>> Agent(model, toolsets=[FarhandToolset(hands, thread=lambda ctx: ctx.deps.thread)])
     """
 
-    @property
-    def id(self) -> str:
-        return "farhand"
+    id = "farhand"
 
     def __init__(
         self, hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where[RunContext[D]]]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from farhand import Agent, Answer, Context, Failure, Owner, ScriptedModel, tool
@@ -23,30 +20,22 @@ from farhand.core.principal import LOCAL
 from farhand.core.thread import Text, UserMessage
 from farhand.core.tool import Executor, Tool
 from farhand.errors import BadSetting, Malformed
-from farhand.models.scripted import Ask, Moment
-from farhand.testing import FakeClock
+from farhand.models.scripted import Ask, Moment, Step
 from farhand.tools.toolbox import make_toolbox
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, open_url
 from tests.unit.agent.stage import THREAD, text_in
+from tests.unit.agent.successors import Workers, successors
 from tests.unit.agent.test_recovery import Machine, asking
-from tests.unit.agent.test_two_workers import Hire, hire
 
-__all__ = ["hire"]
+__all__ = ["successors"]
 """The fixture, for this file, too."""
 
 SHOW = ToolDescription(
     "show_chart", "Show a chart.", {"type": "object", "properties": {"of": {"type": "string"}}}
 )
 PLAY = ToolDescription("play_sound", "Play a sound.", {"type": "object", "properties": {}})
-
-
-@pytest.fixture
-async def machine(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Machine]:
-    made = Machine(tmp_path, clock)
-    yield made
-    await made.close()
 
 
 def _own(*tools: object) -> OfferedTools:
@@ -108,34 +97,18 @@ def test_the_policy_for_brought_tools_decides_and_in_doubt_a_person_is_asked() -
 
 
 @requirement("hands:brought-tools")
-async def test_a_run_keeps_what_it_brought_also_after_a_restart(machine: Machine) -> None:
-    before = await machine.boot(asking(Ask("show_chart", {"of": "sales"})), add)
+async def test_a_run_keeps_what_it_brought_at_the_next_server(successors: Machine | Workers) -> None:
+    def names(moment: Moment) -> Step:
+        return _names(moment) if moment.results else Ask("show_chart", {"of": "sales"})
+
+    before = await successors.boot(names, add)
     brought = admit_brought([SHOW], _own(add))
     message = UserMessage("m1", (Text("show"),))
     started = await before.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(brought=brought))
     await before.told(started.run, RunParked)
-
-    def names_after(moment: Moment) -> object:
-        return _names(moment) if moment.results else Ask("show_chart", {"of": "sales"})
-
-    after = await machine.boot(names_after, add)  # type: ignore[arg-type]
+    after = await successors.boot(names, add)
     await after.answer(await after.open_call("show_chart"), Success("shown"))
     assert text_in(await after.told(started.run, RunFinished)) == "add show_chart"
-
-
-@requirement("hands:brought-tools")
-async def test_a_run_keeps_what_it_brought_at_another_worker(hire: Hire) -> None:
-    def names(moment: Moment) -> object:
-        return _names(moment) if moment.results else Ask("show_chart", {"of": "sales"})
-
-    one, other = await hire(names, add), await hire(names, add)
-    brought = admit_brought([SHOW], _own(add))
-    message = UserMessage("m1", (Text("show"),))
-    started = await one.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(brought=brought))
-    await one.told(started.run, RunParked)
-    await one.service.close()
-    await other.answer(await other.open_call("show_chart"), Success("shown"))
-    assert text_in(await other.told(started.run, RunFinished)) == "add show_chart"
 
 
 @requirement("hands:brought-tools")
@@ -154,6 +127,23 @@ async def test_a_brought_schema_that_is_heavy_holds_up_nobody(stage: MakeStage) 
     [refused] = await on.outcomes(started.run)
     assert isinstance(refused, Failure)
     assert "too large to be checked" in refused.error
+
+
+@requirement("hands:brought-tools")
+async def test_a_brought_schema_is_weighed_at_the_next_server_as_well(
+    successors: Machine | Workers,
+) -> None:
+    numbers = {"type": "array", "items": {"multipleOf": 1e-9}}
+    slow = ToolDescription("slow", "x", {"type": "object", "properties": {"n": numbers}})
+    script = asking(Ask("show_chart", {"of": "sales"}), Ask("slow", {"n": [1.5] * 2_000}))
+    before = await successors.boot(script)
+    asker = Asker(brought=admit_brought([SHOW, slow], _own()))
+    message = UserMessage("m1", (Text("show"),))
+    run = (await before.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=asker)).run
+    await before.told(run, RunParked)
+    after = await successors.boot(script)
+    await after.answer(await after.open_call("show_chart"), Success("shown"))
+    assert "too large to be checked" in text_in(await after.told(run, RunFinished))
 
 
 async def test_a_later_request_replaces_what_was_brought_from_the_next_step_on(stage: MakeStage) -> None:

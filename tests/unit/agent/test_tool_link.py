@@ -8,17 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from farhand.agent.start_run import Asker
-from farhand.core.approval import Answer
 from farhand.core.call import Phase
-from farhand.core.decide.calls import ASKER_GONE, Reply
+from farhand.core.decide.calls import ASKER_GONE
 from farhand.core.event import CallOpened, CallProgressed, RunFinished, RunParked
 from farhand.core.outcome import Cancelled, Failure, Success
-from farhand.core.principal import LOCAL, Owner
-from farhand.core.result import Accepted
+from farhand.core.principal import LOCAL
 from farhand.core.run import RunState
-from farhand.core.settings import Patience, Settings
-from farhand.core.thread import Text, UserMessage
 from farhand.errors import Misuse
 from farhand.models.scripted import Ask
 from farhand.testing import FakeClock
@@ -40,26 +35,6 @@ def whose() -> str:
     return f"{current().owner.subject} {current().claims.get('plan')}"
 
 
-@tool
-async def whose_async(context: Context) -> str:
-    """Say whose order it is."""
-    await asyncio.sleep(0)
-    assert current() is context
-    return f"{context.owner.subject} {context.claims.get('plan')}"
-
-
-@tool(needs_approval=True)
-def pay(amount: int, context: Context) -> str:
-    """Pay.
-
-    Args:
-        amount: How much.
-    """
-    yes = context.approval
-    assert yes is not None
-    return f"{amount} for {context.claims['name']}, approved by {yes.claims['name']}, edited {yes.is_edited}"
-
-
 @tool(idempotent=True, timeout_sec=2)
 async def ask_twice() -> str:
     """Ask two questions."""
@@ -75,66 +50,23 @@ async def machine(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Machine]:
     await made.close()
 
 
-async def _say(on: Stage, owner: Owner, plan: str) -> str:
-    message = UserMessage(on.clock.fresh("msg"), (Text("go"),))
-    started = await on.service.start(owner, THREAD, message, hold_for=0.0, asker=Asker({"plan": plan}))
-    await on.told(started.run)
-    calls = await on.log.calls_of(owner, started.run.run_id)
-    return ", ".join(str(call.outcome.output) for call in calls if isinstance(call.outcome, Success))
-
-
-async def test_a_tool_knows_for_whom_it_works_and_two_at_once_are_not_mixed_up(stage: MakeStage) -> None:
-    script = [Ask("whose"), Ask("whose_async")]
-    on = await stage([*script, "ok", *script, "ok"], whose, whose_async)
-    ann, ben = Owner("acme", "ann"), Owner("acme", "ben")
-    for_ann, for_ben = await asyncio.gather(_say(on, ann, "pro"), _say(on, ben, "free"))
-    assert set(for_ann.split(", ")) | set(for_ben.split(", ")) == {"ann pro", "ben free"}
-    assert "ben" not in for_ann
-    assert "ann" not in for_ben
-
-
 def test_outside_a_tool_there_is_nobody_to_work_for() -> None:
     with pytest.raises(Misuse, match=r"current\(\) is for server tools"):
         current()
 
 
 def test_the_context_is_no_part_of_the_schema() -> None:
-    assert whose_async.tool.input_schema["properties"] == {}
+    @tool
+    async def pay(amount: int, context: Context) -> str:
+        """Pay.
+
+        Args:
+            amount: How much.
+        """
+        return f"{amount} for {context.owner.subject}"
+
+    assert pay.tool.input_schema["required"] == ["amount"]
     assert "context" not in str(pay.tool.input_schema)
-
-
-@requirement("hands:who-asks")
-async def test_days_later_and_after_a_restart_a_tool_knows_who_asked_and_who_approved(
-    machine: Machine,
-) -> None:
-    machine.settings = Settings(patience=Patience(hold_for=0.0, park_for=7 * DAYS))
-    before = await machine.boot(asking(Ask("pay", {"amount": 5})), pay)
-    message = UserMessage("m1", (Text("pay"),))
-    started = await before.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker({"name": "ann"}))
-    await before.told(started.run, RunParked)
-    machine.clock.advance(3 * DAYS)
-    after = await machine.boot(asking(Ask("pay", {"amount": 5})), pay)
-    call = await after.open_call("pay")
-    assert call.approval is not None
-    edited = Answer(approved=True, input={"amount": 4})
-    yes = Reply(call.approval.approval_id, edited, {"name": "mia"})
-    assert await after.service.desk.accept(LOCAL, yes) == [Accepted()]
-    told = text_in(await after.told(started.run, RunFinished))
-    assert told == "4 for ann, approved by mia, edited True"
-
-
-@requirement("hands:questions-after-a-crash")
-async def test_a_tool_that_is_run_again_goes_on_with_the_first_answer(machine: Machine) -> None:
-    before = await machine.boot(asking(Ask("ask_twice")), ask_twice, ask_text)
-    run = await before.say("go")
-    await comes_true(lambda: _is_asked(before, "first?"))
-    await before.answer(await before.open_call("ask_text"), Success("one"))
-    await comes_true(lambda: _is_asked(before, "second?"))
-    after = await machine.boot(asking(Ask("ask_twice")), ask_twice, ask_text)
-    question = await after.open_call("ask_text")
-    assert question.input == {"question": "second?"}
-    await after.answer(question, Success("two"))
-    assert text_in(await after.told(run, RunFinished)) == "one and two"
 
 
 @requirement("hands:questions-after-a-crash")
