@@ -25,8 +25,8 @@ WORDS = {
     "openChat": "Open the chat",
     "notSignedIn": "You are not signed in",
     "signInFirst": "Sign in, then open this page again.",
-    "signInToken": "Open the address that the server printed at start, or enter the token: the part of that "
-    "address after ?token=",
+    "signInToken": "Open the address that the server printed at start, or enter its token: the part of that "
+    "address after “token=”.",
     "token": "Token",
     "signIn": "Sign in",
 }
