@@ -35,13 +35,17 @@ async def own(draft: Path) -> AsyncIterator[FarhandProcess]:
         yield server
 
 
-async def test_a_second_enter_in_the_message_box_allows_nothing(player: Visitor, room: Path) -> None:
-    card = await asked(player, "second-enter")
+async def test_a_second_enter_and_whatever_is_typed_on_allow_nothing(player: Visitor, room: Path) -> None:
+    card = await asked(player, "typing")
     await expect(player.page.get_by_role("textbox", name="Message")).to_be_focused()
     for _ in range(3):
         await player.page.keyboard.press("Enter")
+    await player.page.keyboard.type("and then delete all of it, a and d")
+    # nor where somebody reads or copies the parameters
+    await card.get_by_role("row", name="to typing").click()
+    await player.page.keyboard.type("and then delete all of it, a and d")
     await is_still_asked(player, card)
-    assert sent(room, "second-enter") == []
+    assert sent(room, "typing") == []
 
 
 async def test_an_enter_that_is_held_down_allows_nothing(player: Visitor, room: Path) -> None:
@@ -67,13 +71,6 @@ async def test_an_enter_that_is_held_down_allows_nothing(player: Visitor, room: 
     assert sent(room, "held-enter") == []
 
 
-async def test_who_goes_on_typing_allows_nothing(player: Visitor, room: Path) -> None:
-    card = await asked(player, "typing")
-    await player.page.keyboard.type("and then delete all of it, a and d")
-    await is_still_asked(player, card)
-    assert sent(room, "typing") == []
-
-
 async def test_who_types_with_the_focus_nowhere_allows_nothing(player: Visitor, room: Path) -> None:
     await player.asks('slowly send_report {"to": "nowhere", "copies": 1}')
     await player.page.evaluate("() => document.activeElement.blur()")
@@ -86,16 +83,6 @@ async def test_who_types_with_the_focus_nowhere_allows_nothing(player: Visitor, 
     await player.page.keyboard.press("Space")
     await is_still_asked(player, card)
     assert sent(room, "nowhere") == []
-
-
-async def test_who_clicks_into_the_parameters_and_types_on_allows_nothing(
-    player: Visitor, room: Path
-) -> None:
-    card = await asked(player, "reader")
-    await card.get_by_role("row", name="to reader").click()
-    await player.page.keyboard.type("and then delete all of it, a and d")
-    await is_still_asked(player, card)
-    assert sent(room, "reader") == []
 
 
 async def test_a_script_of_the_page_allows_nothing(player: Visitor, room: Path) -> None:
@@ -125,14 +112,30 @@ SCRIPTED = """(button) => {
 }"""
 
 
-async def test_a_card_can_be_pressed_only_after_it_was_in_sight_for_a_moment(player: Visitor) -> None:
+async def test_a_card_can_be_pressed_only_after_it_was_in_sight_for_a_moment_and_where_it_was(
+    player: Visitor, room: Path
+) -> None:
     await player.new_chat()
     await player.page.evaluate(NOTES_WHEN)
     await player.says('send_report {"to": "moment", "copies": 1}')
-    await expect(player.card("Send report?").get_by_role("button", name="Allow once")).to_be_enabled()
+    card = player.card("Send report?")
+    allow = card.get_by_role("button", name="Allow once")
+    await expect(allow).to_be_enabled()
     seen, ready = await player.page.evaluate("() => [window.seenAt, window.readyAt]")
     # the watcher looks before each frame, so it may see the card a frame late
     assert ready - seen >= 550
+    box = await allow.bounding_box()
+    assert box is not None
+    await player.page.mouse.move(box["x"] + 20, box["y"] + MOVED_PX + 10)
+    await player.page.evaluate(MOVES_CARDS, MOVED_PX)
+    await player.page.mouse.down()
+    await player.page.mouse.up()
+    await is_still_asked(player, card)
+    assert sent(room, "moment") == []
+
+
+MOVED_PX = 80
+MOVES_CARDS = "(by) => { document.querySelector('.fh-cards').style.marginTop = `${by}px`; }"
 
 
 NOTES_WHEN = """() => {

@@ -55,7 +55,9 @@ async def unused(tmp_path: Path) -> AsyncIterator[FarhandProcess]:
         yield server
 
 
-async def test_a_stranger_signs_in_with_the_token(browser: Browser, demo: FarhandProcess) -> None:
+async def test_a_stranger_signs_in_with_the_token_and_leaves_an_unknown_path_for_the_chat(
+    browser: Browser, demo: FarhandProcess
+) -> None:
     context = await browser.new_context()
     try:
         page = await context.new_page()
@@ -69,6 +71,10 @@ async def test_a_stranger_signs_in_with_the_token(browser: Browser, demo: Farhan
         await page.get_by_label("Token").press("Enter")
         await expect(page.get_by_text("This browser is connected")).to_have_count(1)
         assert "token" not in page.url
+        await page.goto(f"{demo.url}/nowhere")
+        await is_fine(page, "unknown path")
+        await page.get_by_role("link", name="Open the chat").click()
+        await expect(page.get_by_text("This browser is connected")).to_have_count(1)
     finally:
         await context.close()
 

@@ -139,12 +139,12 @@ async def test_an_answer_that_was_not_delivered_is_kept_and_can_be_changed(playe
 async def test_what_is_done_folds_into_a_row_that_unfolds(player: Visitor) -> None:
     await player.asks(PAGE)
     await player.presses("Open")
-    row = player.rows.filter(has_text="Open a page")
+    row = player.rows.filter(has_text="Page opened")
     await expect(row).to_have_attribute("data-state", "done")
     await expect(row.get_by_text("pages.example/report").first).to_be_visible()
     await expect(row.locator(".fh-took")).to_have_text(re.compile(r"^\d+(\.\d)? (ms|s)$"))
     await expect(row.get_by_text('"viewKey"')).to_be_hidden()
-    await row.get_by_text("Open a page").click()
+    await row.get_by_text("Page opened").click()
     await expect(row.get_by_text('"viewKey"')).to_be_visible()
 
 

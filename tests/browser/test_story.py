@@ -42,7 +42,7 @@ async def test_a_street_lamp_is_reported_and_the_form_beside_the_chat_shows_what
             "Find the lamp owner",
             "Location",
             "Photo of the lamp",
-            re.compile("Open a page|Page opened"),
+            "Page opened",
             "How urgent is it?",
             "What else should the council know?",
             "Send the report to lighting@northgate.example",

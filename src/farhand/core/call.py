@@ -124,6 +124,8 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     claims: dict[str, object] = {}
     """Of the person who made it without a run; for any other call, its run has them."""
     card: str | None = None
+    is_typed: bool = False
+    """Whether a person takes longer than a press to answer it."""
     template: str | None = None
     """The title of its tool, with the names of inputs in it."""
     untrusted: bool = False

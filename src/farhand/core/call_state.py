@@ -55,6 +55,7 @@ def opened_call(
         claims=event.claims,
         parent=event.parent,
         card=event.card,
+        is_typed=event.is_typed,
         template=event.title,
         untrusted=event.untrusted,
         timeout_sec=event.timeout_sec,

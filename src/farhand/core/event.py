@@ -255,6 +255,8 @@ class CallOpened(CallChange, frozen=True, gc=False, kw_only=True, tag="call-open
     client_id: str | None = None
     request: ProgramRequest | None = None
     card: str | None = None
+    is_typed: bool = False
+    """Whether its answer takes longer than a press."""
     title: str | None = None
     """The title of its tool, a template over the input."""
     untrusted: bool = False

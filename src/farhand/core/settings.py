@@ -22,8 +22,7 @@ class Patience(Struct, frozen=True, kw_only=True):
     park_for: float = 3 * 24 * 3600.0
     held_call: float = 60.0
     typed_call: float = 5 * 60.0
-    """The same if its card takes longer than a click: the person types, picks a file or a colour, takes a
-    photo, or lets the browser find the location."""
+    """The same if its card takes longer than a click: the person types, picks a file or takes a photo."""
     client_call: float = 30.0
     server_tool: float = 120.0
     lease: float = 15.0

@@ -42,6 +42,8 @@ STARTERS = (
     ("A long story", "Tell me a long story", "Pull the plug in the middle"),
 )
 
+_TITLES = {prompt: title for title, prompt, _ in STARTERS}
+
 # slow enough to watch, fast enough not to wait for
 _TYPING_SEC = 0.015
 
@@ -88,6 +90,8 @@ def demo_agent(model: str | Model = "scripted") -> Agent:
         instructions=INSTRUCTIONS,
         welcome="Ask for something only your browser can do.",
         starters=STARTERS,
+        # any other chat is called by its first words
+        chat_title=lambda text: _TITLES.get(text, ""),
     )
     shown = replace(
         demo.spec.appearance, is_demo=True, pages={lamp.FORM_PATH: lamp.show_form}, on_served=lamp.set_address

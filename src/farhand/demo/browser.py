@@ -55,7 +55,7 @@ def _describe_place(place: dict[str, Any]) -> str:
     return f"Shared once, within {round(place.get('accuracy') or 0)} m"
 
 
-@tool(executor="frontend", timeout_sec=60, card="open_page", title="Open a page", summary=describe_page)
+@tool(executor="frontend", timeout_sec=60, card="open_page", summary=describe_page)
 def open_url(url: str, timeout_sec: float | None = None) -> OpenedPage:
     """Open a page beside the chat, where the user sees it.
 

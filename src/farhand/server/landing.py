@@ -1,6 +1,7 @@
-"""The plain page at `/`: what this server is and how to try it with curl. Pure: facts in, HTML out.
+"""The pages that the server writes itself: the plain one at `/`, which says what this server is and how to
+try it with curl, and the small ones of `notices.py`. Pure: facts in, HTML out.
 
-It runs no script and loads nothing. Must never receive the token, since strangers can open the page.
+They run no script and load nothing but a logo. Must never receive the token, since strangers can open them.
 """
 
 from __future__ import annotations
@@ -47,7 +48,50 @@ def landing(facts: Facts) -> bytes:
     ).encode()
 
 
+class Brand(NamedTuple):
+    title: str
+    logo: str = ""
+    """Its path on this server; without one, farhand's own mark is shown."""
+
+
+class Notice(NamedTuple):
+    """What a small page says, and the one thing that can be done there."""
+
+    brand: Brand
+    heading: str
+    text: str
+    problem: str = ""
+    link: tuple[str, str] | None = None
+    """Where to, and its words."""
+    form: tuple[str, str, str] | None = None
+    """The path that takes the token, the words of the field and of the button."""
+
+
+def notice_page(notice: Notice) -> bytes:
+    logo = notice.brand.logo
+    return _NOTICE.substitute(
+        style=_STYLE,
+        brand=escape(notice.brand.title, quote=False),
+        mark=f'<img src="{escape(logo)}" alt="">' if logo else _MARK,
+        heading=escape(notice.heading, quote=False),
+        text=escape(notice.text, quote=False),
+        problem=f'<p class="notice" role="alert">{escape(notice.problem)}</p>' if notice.problem else "",
+        action=_action(notice),
+    ).encode()
+
+
+def _action(notice: Notice) -> str:
+    if notice.form is not None:
+        return _token_form(*notice.form)
+    if notice.link is None:
+        return ""
+    address, words = notice.link
+    return f'<a class="action" href="{escape(address)}">{escape(words, quote=False)}</a>'
+
+
 _FOLDER = files("farhand.server")
+_NOTICE = Template((_FOLDER / "notice.html").read_text(encoding="utf-8"))
+_MARK = (_FOLDER / "mark.svg").read_text(encoding="utf-8").strip()
 _PAGE = Template((_FOLDER / "landing.html").read_text(encoding="utf-8"))
 _STYLE = (_FOLDER / "landing.css").read_text(encoding="utf-8")
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
@@ -65,6 +109,10 @@ PAGE_HEADERS: tuple[Header, ...] = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
+NOTICE_HEADERS: tuple[Header, ...] = (
+    (b"content-security-policy", f"{_POLICY}; img-src 'self'".encode()),
+    *PAGE_HEADERS[1:],
+)
 
 _WHERE = {
     Executor.SERVER: "on the server",
@@ -78,10 +126,14 @@ def _form(facts: Facts) -> str:
     """Does what the printed address does, for a visitor who has the token only."""
     if not facts.needs_token or facts.tools is not None:
         return ""
+    return _token_form(facts.home, "Token", "Sign in")
+
+
+def _token_form(home: str, label: str, button: str) -> str:
     return (
-        f'<form method="get" action="{escape(facts.home)}"><label>Token'
+        f'<form method="get" action="{escape(home)}"><label>{escape(label)}'
         '<input name="token" type="password" autocomplete="off" spellcheck="false" required></label>'
-        '<button type="submit">Sign in</button></form>'
+        f'<button type="submit">{escape(button)}</button></form>'
     )
 
 

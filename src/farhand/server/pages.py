@@ -1,7 +1,8 @@
 """The paths outside the faces: pages, browser sign-in, health checks, and unknown paths.
 
 None of them needs a credential; all of them check the Host header. The chat page and the Inspector are shown
-to browsers that are signed in; everyone else, and every program, gets the plain page with instructions.
+to browsers that are signed in; other browsers are asked to sign in, and programs get the plain page with
+instructions.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import re
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
+from msgspec import Struct
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -26,19 +29,21 @@ from farhand.errors import (
     ShuttingDown,
     SignInNeeded,
     StoreDown,
-    TooMany,
     WrongMethod,
 )
-from farhand.faces.base import ErrorEncoder, Face, explain_error, status_of
+from farhand.faces.base import ErrorEncoder, Face, explain_error
 from farhand.faces.threads.encode import LOGO_PATH
 from farhand.server.auth.authenticator import Authenticator
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
+from farhand.server.notices import Notices, unknown_path
 from farhand.server.static_files import CHAT, GALLERY, INSPECTOR, BuiltPages, wants_page
 from farhand.wire.address import query
 from farhand.wire.http import Header, header, respond_body, respond_json
 from farhand.wire.json_writer import encode
 
 log = logging.getLogger("farhand.server")
+
+_Show: TypeAlias = Callable[[Scope, Send], Awaitable[None]]
 
 PING_WITHIN_SEC = 2.0
 INSPECTOR_PATH = "/_farhand"
@@ -60,44 +65,55 @@ _LOGO_HEADERS: tuple[Header, ...] = (
 )
 
 
+class PageRoutes(Struct, frozen=True):
+    """The paths of the pages, and what is said of a path that nothing is served at."""
+
+    routes: Sequence[BaseRoute]
+    auth: Authenticator
+    notices: Notices
+
+    def unknown_paths(self, faces: Sequence[Face]) -> list[BaseRoute]:
+        """Below a first path segment that only one face uses, a 404 is written in the format of that face."""
+        owners: dict[str, dict[str, ErrorEncoder]] = {}
+        for face in faces:
+            for route in face.routes:
+                owners.setdefault(route.path.split("/")[1], {})[face.name] = face.explain
+        return [
+            Route(path, self.unknown_path(*explains.values()))
+            for folder, explains in owners.items()
+            if len(explains) == 1
+            for path in (f"/{folder}", f"/{folder}/{{rest:path}}")
+        ]
+
+    def unknown_path(self, explain: ErrorEncoder = explain_error) -> ASGIApp:
+        """Answers any path with a 404."""
+        return _UnknownPath(self.auth, self.notices, explain)
+
+
 def pages(
     service: AgentService, auth: Authenticator, ui: BuiltPages, *, shows_chat: bool, shows_inspector: bool
-) -> list[BaseRoute]:
-    handlers = _Pages(service, auth, ui, shows_chat=shows_chat, shows_inspector=shows_inspector)
-    return [
-        Route("/", _Page(auth, handlers.front)),
-        Route(INSPECTOR_PATH, _Page(auth, handlers.inspector)),
-        Route(f"{INSPECTOR_PATH}/cards", _Page(auth, handlers.gallery)),
-        Route("/assets/{name}", _Page(auth, handlers.asset)),
-        Route(LOGO_PATH, _Page(auth, handlers.logo)),
-        *(Route(path, _Page(auth, handlers.extra)) for path in service.spec.appearance.pages),
-        Route("/healthz", _Page(auth, handlers.health)),
-        Route("/readyz", _Page(auth, handlers.readiness)),
-    ]
+) -> PageRoutes:
+    notices = Notices(service.spec.appearance, has_chat=shows_chat, is_local=not auth.has_hook)
+    handlers = _Pages(service, auth, ui, notices, shows_chat=shows_chat, shows_inspector=shows_inspector)
+    shown: dict[str, _Show] = {
+        "/": handlers.front,
+        INSPECTOR_PATH: handlers.inspector,
+        f"{INSPECTOR_PATH}/cards": handlers.gallery,
+        "/assets/{name}": handlers.asset,
+        LOGO_PATH: handlers.logo,
+        **dict.fromkeys(service.spec.appearance.pages, handlers.extra),
+        "/healthz": handlers.health,
+        "/readyz": handlers.readiness,
+    }
+    return PageRoutes(
+        [Route(path, _Page(auth, notices, show)) for path, show in shown.items()], auth, notices
+    )
 
 
-def unknown_paths(auth: Authenticator, faces: Sequence[Face]) -> list[BaseRoute]:
-    """Below a first path segment that only one face uses, a 404 is written in the format of that face."""
-    owners: dict[str, dict[str, ErrorEncoder]] = {}
-    for face in faces:
-        for route in face.routes:
-            owners.setdefault(route.path.split("/")[1], {})[face.name] = face.explain
-    return [
-        Route(path, not_found(auth, *explains.values()))
-        for folder, explains in owners.items()
-        if len(explains) == 1
-        for path in (f"/{folder}", f"/{folder}/{{rest:path}}")
-    ]
-
-
-def not_found(auth: Authenticator, explain: ErrorEncoder | None = None) -> ASGIApp:
-    """Answers any path with a 404."""
-    return _NotFoundEndpoint(auth, explain or explain_error)
-
-
-class _NotFoundEndpoint:
-    def __init__(self, auth: Authenticator, explain: ErrorEncoder) -> None:
+class _UnknownPath:
+    def __init__(self, auth: Authenticator, notices: Notices, explain: ErrorEncoder) -> None:
         self._auth = auth
+        self._notices = notices
         self._explain = explain
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -108,9 +124,9 @@ class _NotFoundEndpoint:
             # for a foreign host, no path is revealed to exist or not
             self._auth.check_host(scope)
         except FarhandError as error:
-            await _refuse(send, error, self._explain)
+            await self._notices.refuse(scope, send, error, self._explain)
             return
-        await _refuse(send, _nothing(), self._explain)
+        await self._notices.refuse(scope, send, unknown_path(), self._explain)
 
 
 class _Pages:
@@ -119,10 +135,12 @@ class _Pages:
         service: AgentService,
         auth: Authenticator,
         ui: BuiltPages,
+        notices: Notices,
         *,
         shows_chat: bool,
         shows_inspector: bool,
     ) -> None:
+        self._notices = notices
         self._shows_chat = shows_chat
         self._shows_inspector = shows_inspector
         self._service = service
@@ -151,25 +169,25 @@ class _Pages:
             await self._sign_in(scope, send, token, INSPECTOR_PATH)
             return
         if not self._ui.is_built:
-            raise _nothing()
+            raise unknown_path()
         await self._show_page(scope, send, INSPECTOR)
 
     async def gallery(self, scope: Scope, send: Send) -> None:
         """Every card in every state, for people who restyle them: only on a development server."""
         if not self._shows_inspector or self._auth.has_hook or not self._ui.has(GALLERY):
-            raise _nothing()
+            raise unknown_path()
         await self._show_page(scope, send, GALLERY)
 
     async def asset(self, scope: Scope, send: Send) -> None:
         """Scripts and styles are the same for everyone and need no credential."""
         if not await self._ui.asset(scope, send):
-            raise _nothing()
+            raise unknown_path()
 
     async def logo(self, scope: Scope, send: Send) -> None:
         """The agent's own image. It may be an SVG, which as a page of its own may do nothing."""
         logo = self._service.spec.appearance.logo
         if not isinstance(logo, LogoFile):
-            raise _nothing()
+            raise unknown_path()
         await respond_body(send, 200, logo.media_type.encode(), logo.content, _LOGO_HEADERS)
 
     async def extra(self, scope: Scope, send: Send) -> None:
@@ -226,6 +244,10 @@ class _Pages:
 
     async def _show(self, scope: Scope, send: Send, problem: SignInNeeded | None = None) -> None:
         is_known = await self._is_known(scope)
+        if not is_known and (self._auth.has_hook or wants_page(scope)):
+            token_to = "" if self._auth.has_hook else _home(scope)
+            await self._notices.sign_in(scope, send, problem, token_to)
+            return
         tools = self._service.spec.toolbox.tools() if is_known else None
         facts = Facts(
             address=_address(scope),
@@ -252,8 +274,9 @@ class _Pages:
 class _Page:
     """One path, with its error boundary."""
 
-    def __init__(self, auth: Authenticator, show: Callable[[Scope, Send], Awaitable[None]]) -> None:
+    def __init__(self, auth: Authenticator, notices: Notices, show: _Show) -> None:
         self._auth = auth
+        self._notices = notices
         self._show = show
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -263,30 +286,14 @@ class _Page:
                 raise WrongMethod("This path accepts GET only.")
             await self._show(scope, send)
         except FarhandError as error:
-            await _refuse(send, error)
+            await self._notices.refuse(scope, send, error)
         except Exception:
             log.exception("%s %s broke", scope["method"], scope["path"])
-            await _refuse(send, Broken("Internal server error.", hint="See the server's log."))
+            broken = Broken("Internal server error.", hint="See the server's log.")
+            await self._notices.refuse(scope, send, broken)
 
 
 _OK = encode({"ok": True})
-
-
-def _nothing() -> NotFound:
-    return NotFound("Unknown path.", hint="GET / lists what is served.")
-
-
-async def _refuse(send: Send, error: FarhandError, explain: ErrorEncoder = explain_error) -> None:
-    status = status_of(error)
-    await respond_json(send, status, explain(error, status), _refusal_headers(error, status))
-
-
-def _refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:
-    if status == 405:
-        return ((b"allow", b"GET, HEAD"),)
-    if isinstance(error, TooMany):
-        return ((b"retry-after", str(error.retry_after).encode()),)
-    return ((b"retry-after", b"1"),) if status == 503 else ()
 
 
 def _address(scope: Scope) -> str:
@@ -310,8 +317,6 @@ def _token_in(text: str) -> str:
 def _notice(auth: Authenticator, *, is_known: bool) -> str:
     if is_known:
         return "You are signed in." if not auth.open else "Every program on this machine has access."
-    if auth.has_hook:
-        return "You are not signed in."
     return (
         "You are not signed in. Open the address that the server printed at start, or enter the token: "
         "the part of that address after ?token="

@@ -15,20 +15,18 @@ from farhand.faces.base import Face
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticator
 from farhand.server.endpoint import HttpEndpoint, WebSocketEndpoint
-from farhand.server.pages import not_found, unknown_paths
+from farhand.server.pages import PageRoutes
 from farhand.wire.http import trimmed
 
 
-def build_router(
-    faces: Sequence[Face], pages: Sequence[BaseRoute], auth: Authenticator, state: AppState
-) -> ASGIApp:
+def build_router(faces: Sequence[Face], pages: PageRoutes, auth: Authenticator, state: AppState) -> ASGIApp:
     routes: list[BaseRoute] = [
         *_socket_routes(faces, auth, state),
         *_http_routes(faces, auth, state),
-        *pages,
-        *unknown_paths(auth, faces),
+        *pages.routes,
+        *pages.unknown_paths(faces),
     ]
-    router = Router(routes, default=not_found(auth), redirect_slashes=False)
+    router = Router(routes, default=pages.unknown_path(), redirect_slashes=False)
     return _trim_headers(auth.wrap(_look_up_first(routes, router)))
 
 

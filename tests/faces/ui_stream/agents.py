@@ -39,7 +39,7 @@ class Scene:
         ]
 
 
-@tool(executor="frontend")
+@tool(executor="frontend", card="open_page")
 def open_url(url: str) -> dict[str, object]:
     """Open a page beside the chat.
 

@@ -32,7 +32,7 @@ def a_set() -> object:
     return object()
 
 
-@tool(executor="frontend")
+@tool(executor="frontend", card="open_page")
 def open_url(url: str) -> dict[str, str]:
     """Open a page beside the chat.
 

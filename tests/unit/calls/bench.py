@@ -42,6 +42,7 @@ OPEN_URL = Tool(
     },
     output_schema={"type": "object", "properties": {"viewKey": {"type": "string"}}, "required": ["viewKey"]},
     executor=Executor.FRONTEND,
+    card="open_page",
 )
 ANY_OUTPUT = replace(OPEN_URL, name="ask_text", output_schema=None)
 ON_SERVER = replace(OPEN_URL, name="delete_file", executor=Executor.SERVER, output_schema=None)

@@ -20,7 +20,7 @@ from tests.unit.core.thread_log import Log
 
 SETTINGS = Settings()
 PATIENCE = SETTINGS.patience
-PAGE = Tool(name="open_url", description="", input_schema={}, executor=Executor.FRONTEND)
+PAGE = Tool(name="open_url", description="", input_schema={}, executor=Executor.FRONTEND, card="open_page")
 PROGRAM = Tool(name="client_c_read", description="", input_schema={}, executor=Executor.CLIENT, client_id="c")
 SERVER_TOOL = Tool(name="delete", description="", input_schema={})
 

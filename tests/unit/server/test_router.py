@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp
 
+from farhand.agent.appearance import Appearance
 from farhand.core.principal import Principal
 from farhand.core.settings import Settings
 from farhand.errors import FarhandError
 from farhand.faces.base import Face, Request, Route
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticator
+from farhand.server.notices import Notices
+from farhand.server.pages import PageRoutes
 from farhand.server.router import build_router
 from farhand.wire.http import Header
 from tests.unit.server.visits import ask, visit
@@ -29,7 +32,8 @@ def _explain(error: FarhandError, status: int) -> bytes:
 
 def router(face: Face) -> ASGIApp:
     auth = Authenticator(authenticate=lambda _: Principal("acme", "ann"))
-    return build_router([face], [], auth, AppState(Settings()))
+    notices = Notices(Appearance(), has_chat=True, is_local=False)
+    return build_router([face], PageRoutes([], auth, notices), auth, AppState(Settings()))
 
 
 ROUTES = (

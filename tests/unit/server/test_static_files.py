@@ -69,13 +69,13 @@ async def test_a_browser_that_is_signed_in_gets_the_chat_page_and_the_inspector(
         assert page.headers["cache-control"] == "no-store"
 
 
-async def test_programs_and_strangers_get_the_plain_page(app: App) -> None:
-    stranger = await ask(app, visit(BROWSER))
-    program = await browse(app, accept="*/*")
-    for page in (stranger, program, await ask(app, visit(BROWSER, path="/_farhand"))):
-        assert page.status == 200
-        assert "An agent runs on this server" in page.text
-    assert "You are not signed in" in stranger.text
+async def test_programs_get_the_plain_page_and_strangers_are_asked_to_sign_in(app: App) -> None:
+    for program in (await browse(app, accept="*/*"), await ask(app, visit())):
+        assert (program.status, "An agent runs on this server" in program.text) == (200, True)
+    for path in ("/", "/_farhand"):
+        page = await ask(app, visit(BROWSER, path=path))
+        assert (page.status, "An agent runs on this server" in page.text) == (200, False)
+        assert "<h1>You are not signed in</h1>" in page.text
 
 
 async def test_without_a_build_there_is_the_plain_page_and_no_inspector(bare: App) -> None:

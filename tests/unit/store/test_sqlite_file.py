@@ -62,6 +62,27 @@ def another_process(path: Path) -> Iterator[subprocess.Popen[str]]:
             holder.kill()
 
 
+@pytest.mark.parametrize(("first_mode", "mode"), [(None, 0o600), (0o640, 0o640)], ids=["new", "existing"])
+def test_a_new_store_is_its_owners_alone_and_an_existing_one_keeps_its_mode(
+    tmp_path: Path, first_mode: int | None, mode: int
+) -> None:
+    path = tmp_path / "chats.db"
+    if first_mode is not None:
+        path.touch()
+        path.chmod(first_mode)
+    umask = os.umask(0o022)
+    try:
+        file = open_file(str(path))
+        db = file.connect()
+        db.execute("SELECT count(*) FROM threads")
+        modes = [Path(f"{path}{suffix}").stat().st_mode & 0o777 for suffix in ("", "-wal", "-shm")]
+    finally:
+        os.umask(umask)
+    db.close()
+    file.close()
+    assert modes == [mode] * 3
+
+
 @requirement("store:one-process")
 def test_a_second_process_is_refused_at_once_and_told_who_has_the_store(path: Path) -> None:
     file = open_file(str(path))

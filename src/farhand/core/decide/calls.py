@@ -201,7 +201,7 @@ def _answered(
         deadline = ready_deadline(
             call.executor,
             call.timeout_sec,
-            card=call.card,
+            is_typed=call.is_typed,
             is_held=is_held,
             now=plan.now,
             patience=patience,

@@ -6,13 +6,13 @@ from msgspec import Struct
 
 from farhand.core.approval import Answer, Approval
 from farhand.core.call import ProgramRequest, Question
+from farhand.core.card import is_answered_by_a_press
 from farhand.core.event import SERVER, CallOpened
 from farhand.core.principal import Claims
 from farhand.core.settings import Patience
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool, digest_of_approval
 
-TYPED_CARDS = frozenset({"text", "form", "file", "photo", "location", "color"})
 BACKSTOP_SEC = 1.0
 """A tool's own limit is enforced where it runs; the stored deadline after it is for a tool that never
 returns."""
@@ -52,6 +52,7 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
     approval = _approval(thread, opening, now)
     is_asking = approval is not None and approval.answer is None
     is_started = tool.executor is Executor.SERVER and not is_asking
+    is_typed = tool.executor is Executor.FRONTEND and not is_answered_by_a_press(tool)
     holder = server_holder(opening.worker if opening.is_direct else "")
     if is_asking:
         deadline: float | None = now + (tool.approval_timeout_sec or patience.park_for)
@@ -61,7 +62,7 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
         deadline = ready_deadline(
             tool.executor,
             opening.timeout_sec,
-            card=tool.card,
+            is_typed=is_typed,
             is_held=opening.is_held,
             now=now,
             patience=patience,
@@ -79,6 +80,7 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
         client_id=tool.client_id,
         request=opening.request,
         card=tool.card,
+        is_typed=is_typed,
         title=tool.title,
         untrusted=tool.untrusted,
         timeout_sec=opening.timeout_sec,
@@ -93,7 +95,7 @@ def ready_deadline(
     executor: Executor,
     timeout_sec: float | None,
     *,
-    card: str | None,
+    is_typed: bool,
     is_held: bool,
     now: float,
     patience: Patience,
@@ -105,9 +107,9 @@ def ready_deadline(
         return now + timeout_sec
     if executor is Executor.CLIENT:
         return now + patience.client_call
-    if is_held and card in TYPED_CARDS:
-        return now + patience.typed_call
-    return now + (patience.held_call if is_held else patience.park_for)
+    if not is_held:
+        return now + patience.park_for
+    return now + (patience.typed_call if is_typed else patience.held_call)
 
 
 def server_holder(worker: str) -> str:

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -123,7 +123,14 @@ def _lock(place: Path) -> IO[bytes]:
     return lock
 
 
+def _create(place: Path) -> None:
+    """For its owner alone, whatever the umask: it holds chats. SQLite's files beside it get the same mode."""
+    with suppress(FileExistsError):
+        os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+
+
 def _prepare(file: StoreFile, place: Path) -> None:
+    _create(place)
     db = file.connect()
     try:
         check_ours(db, place)

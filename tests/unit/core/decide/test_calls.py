@@ -13,6 +13,7 @@ from farhand.core.event import CallTaken, ToolAllowed
 from farhand.core.outcome import Cancelled, Denied, Failure, Success, TimedOut, kind_of
 from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, Unknown
 from farhand.core.state import ThreadState
+from farhand.core.tool import Schema
 from tests.unit.core.story import PAGE, PATIENCE, PROGRAM, SERVER_TOOL, Story, asks_for
 
 YES = Answer(approved=True)
@@ -339,20 +340,8 @@ def test_deadlines_are_fixed_when_a_call_becomes_ready() -> None:
     assert kind_of(TimedOut()) == "timed_out"
 
 
-@pytest.mark.parametrize(
-    ("card", "seconds"),
-    [
-        ("text", 300.0),
-        ("form", 300.0),
-        ("file", 300.0),
-        ("photo", 300.0),
-        ("location", 300.0),
-        ("color", 300.0),
-        ("confirm", 60.0),
-        (None, 60.0),
-    ],
-)
-def test_a_held_card_that_takes_longer_than_a_press_has_five_minutes(card: str, seconds: float) -> None:
+@pytest.mark.parametrize("card", ["text", "form", "file", "photo", "color", "rating", None])
+def test_a_held_call_that_takes_longer_than_a_press_has_five_minutes(card: str | None) -> None:
     story = Story()
     tool = replace(PAGE, card=card)
     now = story.log.now
@@ -360,10 +349,28 @@ def test_a_held_card_that_takes_longer_than_a_press_has_five_minutes(card: str, 
     declared = replace(asks_for("call_2", tool, direct=True), is_held=True, timeout_sec=9.0)
     parked = story.open_direct(asks_for("call_3", tool, direct=True))
     assert [(each.deadline or 0.0) - now for each in (held, story.open_direct(declared), parked)] == [
-        seconds,
+        300.0,
         9.0,
         PATIENCE.park_for,
     ]
+
+
+@pytest.mark.parametrize("card", ["confirm", "select", "location", "clipboard", "open_page"])
+def test_a_held_call_that_a_press_answers_has_a_minute(card: str) -> None:
+    story = Story()
+    held = story.open_direct(replace(asks_for("call_1", replace(PAGE, card=card), direct=True), is_held=True))
+    assert (held.deadline or 0.0) - story.log.now == 60.0
+
+
+@pytest.mark.parametrize(("output", "seconds"), [({"type": "string"}, 300.0), ({"enum": ["S", "M"]}, 60.0)])
+def test_the_time_of_an_approved_call_fits_the_card_that_is_guessed(output: Schema, seconds: float) -> None:
+    story = Story()
+    tool = replace(PAGE, card=None, output_schema=output)
+    story.say()
+    story.step(asks_for("call_1", tool, approval_id="apr_1"))
+    story.log.now += 5
+    story.answer("apr_1", YES)
+    assert (story.call("call_1").deadline or 0.0) - story.log.now == seconds
 
 
 def test_a_client_that_reports_progress_has_its_time_again_within_bounds() -> None:

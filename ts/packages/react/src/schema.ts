@@ -6,21 +6,26 @@ export function ruleOf(value: unknown): Rule {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Rule) : {};
 }
 
-const REFERENCES_AT_MOST = 8;
+/** A schema may refer to itself. */
+const STEPS_AT_MOST = 8;
 
-/** A rule with its reference followed, and without the null that it may be instead; `root` holds the definitions. */
+/** A rule with its references followed, and without the null that it may be instead; `root` holds the definitions. */
 export function resolved(rule: Rule, root: Rule): Rule {
   let found = rule;
-  for (let hops = 0; hops < REFERENCES_AT_MOST && typeof found["$ref"] === "string"; hops += 1) {
+  for (let step = 0; step < STEPS_AT_MOST; step += 1) {
     const { $ref: reference, ...beside } = found;
-    found = { ...ruleOf(at(root, String(reference))), ...beside };
+    if (typeof reference === "string") {
+      found = { ...ruleOf(at(root, reference)), ...beside };
+      continue;
+    }
+    const others = choicesBesideNull(found);
+    if (others?.length !== 1) {
+      break;
+    }
+    const { anyOf: _, oneOf: __, ...rest } = found;
+    found = { ...ruleOf(others[0]), ...rest };
   }
-  const others = choicesBesideNull(found);
-  if (others?.length !== 1) {
-    return found;
-  }
-  const { anyOf: _, oneOf: __, ...beside } = found;
-  return { ...resolved(ruleOf(others[0]), root), ...beside };
+  return found;
 }
 
 /** Whether the value may be null: then an empty field is that. */

@@ -1,18 +1,36 @@
 // Calls in the words of a person: what is asked, and what came of it. Pure.
-import type { Call } from "@farhand/client";
+import { type Call, openable } from "@farhand/client";
 import type { CardView, Kind } from "./view.ts";
 import { type Words, WORDS } from "./words.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
 /** What is known of a call beside itself. */
-type Of = Pick<CardView, "call" | "tool" | "title">;
+type Of = Pick<CardView, "call" | "tool" | "title"> & { readonly kind?: Kind };
 
-/** The question itself; tools name it differently. */
-export function questionOf({ call, tool, title }: Of): string {
-  const input = inputIn(call);
+/** The question itself: as the input has it, else as the tool is called, else as its card asks it. */
+export function questionOf(view: Of, words: Words = WORDS): string {
+  const input = inputIn(view.call);
   const told = ["message", "question", "prompt", "title"].map((name) => input[name]);
-  return told.find((each): each is string => typeof each === "string" && each !== "") ?? toolTitle({ call, tool, title });
+  const named = view.title ?? view.tool?.title;
+  return told.find((each): each is string => typeof each === "string" && each !== "") ?? (named || kindTitle(view.kind, input, words) || toolTitle(view));
+}
+
+function kindTitle(kind: Kind | undefined, { url, text, subject }: Fields, words: Words): string | undefined {
+  switch (kind) {
+    case "open_page": {
+      const page = openable(String(url));
+      return page === undefined ? undefined : words.openTitle(page.host);
+    }
+    case "location":
+      return words.shareTitle;
+    case "clipboard":
+      return words.copyTitle(String(text).split("\n").length);
+    case "photo":
+      return words.photoTitle(typeof subject === "string" ? subject : "");
+    default:
+      return undefined;
+  }
 }
 
 /** What a tool is called: by its own title, or its name as words. */
@@ -22,7 +40,7 @@ export function toolTitle({ call, tool, title }: Of): string {
 
 /** What a card asks. Of an approval it is the tool, never a sentence of the input: the model wrote those. */
 export function titleOf(view: Of, words: Words = WORDS): string {
-  return view.call.phase === "asking" ? words.approvalTitle(toolTitle(view)) : questionOf(view);
+  return view.call.phase === "asking" ? words.approvalTitle(toolTitle(view)) : questionOf(view, words);
 }
 
 /** What a screen reader says of a card that has come. */
@@ -39,7 +57,7 @@ function inputIn(call: Call): Fields {
 export function doneTitle(view: Of & { readonly kind: Kind }, words: Words = WORDS): string {
   const { kind } = view;
   const titles: Partial<Record<Kind, string>> = { location: words.doneLocation, photo: words.donePhoto, open_page: words.donePage, clipboard: words.doneClipboard };
-  return view.title ?? titles[kind] ?? questionOf(view);
+  return view.title ?? titles[kind] ?? questionOf(view, words);
 }
 
 /** `delete_file` as words: `Delete file`. */

@@ -4,7 +4,7 @@ import { act, cleanup, fireEvent, render, screen } from "@testing-library/react"
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
-import { type CardHost, CardHostProvider, CardList, type CardState, ToolCard, viewOf } from "../src/index.ts";
+import { type CardHost, CardHostProvider, CardList, cardsMoved, type CardState, ToolCard, viewOf } from "../src/index.ts";
 import { pressesAre } from "./trust.ts";
 
 let decisions: Decision[] = [];
@@ -17,6 +17,8 @@ beforeEach(() => {
   pressesAre("a person's");
 });
 afterEach(() => void vi.useRealTimers());
+afterEach(() => void vi.restoreAllMocks());
+afterEach(() => void vi.unstubAllGlobals());
 afterEach(cleanup);
 afterEach(() => sessionStorage.clear());
 
@@ -86,18 +88,15 @@ it("the second half of a double click is no press of what has come under it", ()
   expect(decisions.length).toBe(1);
 });
 
-it("a pointer that was over another card presses nothing for a moment after that one has left; a key does", () => {
+it("a pointer under which the button has come presses nothing for a moment; a key does", () => {
   requirement("approval:deliberate");
-  const both = (isFirstThere: boolean): ReactNode => (
-    <CardHostProvider host={host}>
-      {isFirstThere && <ToolCard view={{ call: { id: "call_0", tool: "ask", phase: "ready", input: { question: "Go on?" } }, kind: "confirm", state: OPEN, executor: "frontend" }} />}
-      <ToolCard key="second" view={{ call: asking({ path: "old.txt" }), kind: "approval", state: OPEN, executor: "server" }} />
-    </CardHostProvider>
-  );
-  const { rerender } = render(both(true));
+  let top = 0;
+  vi.spyOn(Element.prototype, "getBoundingClientRect").mockImplementation(() => new DOMRect(0, top, 90, 36));
+  render(card());
   settle();
-  rerender(both(false));
   const allow = button("Allow once");
+  // a card above it has left or grown
+  top = 60;
   fireEvent.click(allow, { detail: 1 });
   expect([allow.disabled, allow.getAttribute("aria-disabled"), decisions]).toEqual([false, "true", []]);
   fireEvent.click(allow, { detail: 0 });
@@ -105,6 +104,40 @@ it("a pointer that was over another card presses nothing for a moment after that
   settle();
   fireEvent.click(allow, { detail: 1 });
   expect([allow.getAttribute("aria-disabled"), decisions.length]).toEqual([null, 2]);
+  // seen by a look, before any press
+  top = 120;
+  act(() => void vi.advanceTimersByTime(100));
+  expect(allow.getAttribute("aria-disabled")).toBe("true");
+  settle();
+  // the page says that it has scrolled
+  act(cardsMoved);
+  fireEvent.click(allow, { detail: 1 });
+  expect([allow.getAttribute("aria-disabled"), decisions.length]).toEqual(["true", 2]);
+  settle();
+  // somebody who scrolls sees where it goes
+  document.documentElement.scrollTop = 50;
+  top = 70;
+  fireEvent.click(allow, { detail: 1 });
+  expect(decisions.length).toBe(3);
+  document.documentElement.scrollTop = 0;
+});
+
+it("a yes and a place of the person are not sent by accident, either", () => {
+  requirement("approval:deliberate");
+  const answers: unknown[] = [];
+  const ask = (kind: "confirm" | "location"): ReactNode => <ToolCard view={{ call: { id: `call_${kind}`, tool: "ask", phase: "ready", input: { message: "Delete all?" } }, kind, state: OPEN, executor: "frontend" }} />;
+  const find = vi.fn();
+  vi.stubGlobal("navigator", { geolocation: { getCurrentPosition: find } });
+  render(<CardHostProvider host={{ ...host, answer: (_, outcome) => void answers.push(outcome) }}>{ask("confirm")}{ask("location")}</CardHostProvider>);
+  const press = (): void => ["Yes", "Share once"].forEach((name) => fireEvent.click(button(name)));
+  press();
+  settle();
+  pressesAre("a script's");
+  press();
+  expect([answers, find.mock.calls]).toEqual([[], []]);
+  pressesAre("a person's");
+  press();
+  expect([answers.length, find.mock.calls.length]).toEqual([1, 1]);
 });
 
 it("letters count on a button of the card alone: not on its heading or parameters, not in a field, not elsewhere, not with another key", () => {

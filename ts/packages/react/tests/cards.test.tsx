@@ -15,7 +15,7 @@ it("a question is answered with yes, once, by the keyboard too", async () => {
   const yes = here.button("Yes");
   expect(document.activeElement).toBe(here.all("[data-kind=confirm] h2")[0]);
   expect(here.all("[aria-live=polite]")[0]?.textContent).not.toBe("");
-  fireEvent.click(yes);
+  await here.presses("Yes");
   fireEvent.click(yes);
   expect(here.host().state.deliveries.size).toBe(1);
   await here.sees(/yes/);
@@ -101,7 +101,7 @@ it("a browser that cannot tell where it is says so, and takes a place instead", 
   Object.defineProperty(navigator, "geolocation", { value: undefined, configurable: true });
   here.say("Where am I?");
   await here.sees("Share where you are?");
-  here.press("Share once");
+  await here.presses("Share once");
   await here.sees("could not tell where it is");
   here.press("Type a place");
   here.type("Place", "Oslo");

@@ -1,4 +1,6 @@
 // Cards for tools that name none, and the forms that are made from their schemas.
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
 import { answerFields, editFields, type FieldDrafts, firstDrafts } from "../src/fields.ts";
@@ -12,26 +14,17 @@ const tool = (inputs: object, outputSchema: unknown, description = "Ask.", more:
 const TEXT = { type: "string" };
 const YES_NO = { enum: ["yes", "no"], type: "string" };
 
-const CARDS: [string, ToolFacts, string][] = [
-  ["a text in, yes or no out", tool({ message: TEXT }, YES_NO), "confirm"],
-  ["a text in, a boolean out", tool({ message: TEXT }, { type: "boolean" }), "confirm"],
-  ["a text in, yes or no by the docstring", tool({ message: TEXT }, TEXT, 'Ask the user for a yes or no.\n\nReturns: "yes" or "no"'), "confirm"],
-  ["two texts in, yes or no out", tool({ message: TEXT, why: TEXT }, YES_NO), "select"],
-  ["an enum out", tool({ message: TEXT }, { enum: ["S", "M", "L"] }), "select"],
-  ["an enum by reference", tool({}, { $ref: "#/$defs/Size", $defs: { Size: { enum: ["S", "M"] } } }), "select"],
-  ["options in, a text out", tool({ question: TEXT, options: { type: "array", items: TEXT } }, TEXT), "select"],
-  ["a text out", tool({ question: TEXT }, TEXT), "text"],
-  ["a date out", tool({ question: TEXT }, { type: "string", format: "date" }), "form"],
-  ["a number out", tool({ room: TEXT }, { type: "number" }), "form"],
-  ["an object out", tool({ room: TEXT }, object({ name: TEXT, size: { type: "integer" } })), "form"],
-  ["an object with a list of objects out", tool({}, object({ rows: { type: "array", items: object({ a: TEXT }) } })), "unknown"],
-  ["a boolean beside much else in", tool({ message: TEXT, rows: { type: "integer" } }, { type: "boolean" }), "form"],
-  ["no promise of an output", tool({ room: TEXT }, null), "unknown"],
-];
+interface Guessed extends ToolFacts {
+  readonly name: string;
+  readonly card: string;
+}
 
-it.each(CARDS)("%s", (_, facts, card) => {
+// the server has to guess as the page does: a card that is answered with a press has less time
+const GUESSED = JSON.parse(readFileSync(resolve(import.meta.dirname, "../../../../tests/guessed_cards.json"), "utf8")) as Guessed[];
+
+it.each(GUESSED)("$card: $name", ({ card, ...facts }) => {
   requirement("cards:guessed");
-  expect(guessCard(facts)).toBe(card);
+  expect(guessCard({ ...facts, card: null, executor: "frontend" })).toBe(card);
 });
 
 it("a card that a tool names is not guessed, nor one of a program or of an approval", () => {

@@ -9,9 +9,15 @@ import { pressesAre } from "./trust.ts";
 
 let answers: unknown[] = [];
 let asked: string[] = [];
+let allowed: string[] = [];
+const server = (path: string, { method = "GET" }: RequestInit = {}): Promise<Response> => {
+  asked.push(`${method} ${path}`);
+  allowed = method === "DELETE" ? [] : allowed;
+  return Promise.resolve(Response.json({ ok: true, tools: [], allowed: allowed.map((tool) => ({ tool })) }));
+};
 const nothing = (): void => undefined;
 const host = (cards: readonly CardView[] = []): CardHost => ({
-  http: httpOf({ url: "http://127.0.0.1:9", fetch: ((path: string, init?: RequestInit) => (asked.push(`${init?.method ?? "GET"} ${path}`), Promise.resolve(Response.json({ ok: true, tools: [] })))) as typeof fetch }),
+  http: httpOf({ url: "http://127.0.0.1:9", fetch: server as typeof fetch }),
   cards, connection: { state: "open" }, threadId: "t 1", approve: (_, __, decision) => void answers.push(decision), retry: nothing, discard: nothing, retryNow: nothing, say: nothing,
   answer: (_, outcome) => void answers.push(outcome),
 });
@@ -19,6 +25,7 @@ const host = (cards: readonly CardView[] = []): CardHost => ({
 beforeEach(() => {
   answers = [];
   asked = [];
+  allowed = ["delete_file"];
   pressesAre("a person's");
 });
 afterEach(cleanup);
@@ -86,11 +93,25 @@ const over = (more: Partial<CardView>): CardView => ({ call: { id: `c${(calls +=
 
 it("a call that was always allowed says so, and that is taken back there", async () => {
   requirement("cards:marks");
-  render(<CardHostProvider host={host()}><Rows views={[over({ isAlwaysAllowed: true })]} /></CardHostProvider>);
+  const chat = host();
+  const { rerender } = render(<CardHostProvider host={chat}><Rows views={[over({ isAlwaysAllowed: true }), over({ isAlwaysAllowed: true })]} /></CardHostProvider>);
+  const [undo] = await screen.findAllByRole("button", { name: "undo" });
   expect(document.body.textContent).toContain("always allowed · undo");
-  fireEvent.click(screen.getByRole("button", { name: "undo" }));
-  await screen.findByText("asks again");
+  fireEvent.click(undo!);
+  // the other call of the same tool says so, too
+  await vi.waitFor(() => expect(screen.getAllByText("asks again")).toHaveLength(2));
   expect(asked).toContain("DELETE http://127.0.0.1:9/api/chat/t%201/allowed/delete_file");
+  // a later call says that it was allowed again
+  allowed = ["delete_file"];
+  rerender(<CardHostProvider host={chat}><Rows views={[over({ isAlwaysAllowed: true })]} /></CardHostProvider>);
+  await screen.findByRole("button", { name: "undo" });
+});
+
+it("a page that was opened is told as that, and any other as the question that its card asked", () => {
+  const call = (phase: object): Call => ({ id: `c${(calls += 1)}`, tool: "open_url", input: { url: "https://pages.example/a" }, phase: "settled", ...phase }) as Call;
+  const page = (state: CardView["state"]): CardView => over({ kind: "open_page", executor: "frontend", state, call: call({ outcome: { kind: "success", output: { url: "https://pages.example/a", viewKey: "v" } } }) });
+  render(<CardHostProvider host={host()}><Rows views={[page({ name: "done", words: "" }), page({ name: "skipped" })]} /><ToolCard view={page({ name: "timed-out", afterSec: 60 })} /></CardHostProvider>);
+  expect([...document.querySelectorAll(".fh-title")].map(({ textContent }) => textContent)).toEqual(["Page opened", "Open pages.example", "Timed out: “Open pages.example”"]);
 });
 
 it("a call with a changed input says so; what was skipped, denied or stopped has no cross", () => {

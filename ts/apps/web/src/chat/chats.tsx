@@ -55,7 +55,7 @@ export function ThreadItem({ row, isHere, isWaiting, lists }: ThreadItemProps): 
   const Icon = iconFor(row.title);
   return (
     <li className="group relative">
-      <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} title={title} className={`${ITEM} ${isHere ? "is-here" : ""} group-focus-within:pr-15 group-hover:pr-15`}>
+      <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} title={title} className={`${ITEM} ${isHere ? "is-here" : ""} group-focus-within:pr-15 group-hover:pr-15 [@media(hover:none)]:pr-15`}>
         <Icon size={15} className="shrink-0 text-muted" aria-hidden="true" />
         <span className="truncate">{title}</span>
         {isWaiting && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber"><span className="sr-only">{words.waitingForYou}</span></span>}

@@ -167,8 +167,11 @@ export function FootLine({ talk }: { talk: Conversation }): ReactNode {
   const asks = talk.host.cards.some(({ call, state }) => call.phase === "asking" && (state.name === "open" || state.name === "parked"));
   return (
     <div className="flex min-h-6 flex-wrap items-center gap-x-3.5 gap-y-1 pt-2 text-xs text-muted">
-      {talk.needsAnswers ? <><Key name="Shift + Tab" /> {asks ? words.toTheCardThere : words.toTheCard}</> : <><Key name="Enter" /> {words.keySend}</>}
-      {asks && <><Key name="A" /> {words.keyAllow} <Key name="D" /> {words.keyDeny}</>}
+      {/* a device without a pointer that hovers mostly has no keys, either */}
+      <span className="flex flex-wrap items-center gap-x-3.5 gap-y-1 [@media(hover:none)]:hidden">
+        {talk.needsAnswers ? <><Key name="Shift + Tab" /> {asks ? words.toTheCardThere : words.toTheCard}</> : <><Key name="Enter" /> {words.keySend}</>}
+        {asks && <><Key name="A" /> {words.keyAllow} <Key name="D" /> {words.keyDeny}</>}
+      </span>
       {talk.until !== undefined && <span className="ml-auto">{fill(words.saved, { time: timeOf(talk.until) })}</span>}
     </div>
   );

@@ -1,4 +1,5 @@
 // Where somebody is in a talk: at its end, which is followed, or further up, where they are left alone.
+import { cardsMoved } from "@farhand/react";
 import { useCallback, useEffect, useRef, useState } from "react";
 import type { Conversation } from "./conversation.ts";
 
@@ -6,6 +7,8 @@ const NEAR_PX = 160;
 /** What people scroll with, and for how long it goes on moving. */
 const MOVES = ["wheel", "touchmove", "keydown", "pointerdown"] as const;
 const MOVED_MS = 1_000;
+/** What has come then takes more room, though nothing is drawn anew. */
+const PICTURES = ["load", "loadedmetadata"] as const;
 
 export interface End {
   readonly end: { current: HTMLDivElement | null };
@@ -53,10 +56,21 @@ export function useStickyEnd({ id, messages }: Conversation): End {
     isNear.current = true;
     setAway(false);
   }, [count, id]);
+  useEffect(() => void (isNear.current && follow(end.current)));
   useEffect(() => {
-    if (isNear.current) {
-      end.current?.scrollIntoView({ block: "end" });
-    }
-  });
+    const room = end.current?.closest("[data-scrolls]");
+    const grown = (): void => void (isNear.current && follow(end.current));
+    PICTURES.forEach((kind) => room?.addEventListener(kind, grown, true));
+    return () => PICTURES.forEach((kind) => room?.removeEventListener(kind, grown, true));
+  }, []);
   return { end, isAway, jump };
+}
+
+function follow(end: HTMLElement | null): void {
+  const room = end?.closest("[data-scrolls]");
+  const before = room?.scrollTop;
+  end?.scrollIntoView({ block: "end" });
+  if (room?.scrollTop !== before) {
+    cardsMoved();
+  }
 }

@@ -77,7 +77,7 @@ export function Nothing({ icon: Icon, children }: { icon: LucideIcon; children: 
 const WHY: Readonly<Record<"loading" | "gone" | "off" | "away", string>> = {
   loading: "Loading.",
   gone: "This no longer exists, or it belongs to someone else.",
-  off: "You are not signed in, or have no access to the Inspector. Open the address that the server printed at start.",
+  off: "You are not signed in, or have no access to the Inspector. Sign in, then load this page again; a development server prints an address for that when it starts.",
   away: "The server is not answering. Trying again.",
 };
 

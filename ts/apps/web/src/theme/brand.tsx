@@ -7,7 +7,7 @@ export function Brand({ logo = icon, name = "farhand" }: { logo?: string; name?:
   return (
     <span className="flex min-w-0 items-center gap-2.5 text-[15px] font-semibold">
       <img src={logo} alt="" className="size-6 shrink-0 rounded-md object-contain" />
-      <span className="truncate">{name}</span>
+      <span className="line-clamp-2 leading-tight [overflow-wrap:anywhere]">{name}</span>
     </span>
   );
 }

@@ -6,6 +6,7 @@ import { questionOf } from "../sentences.ts";
 import { useCardHost, useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
+import { AllowButton } from "./deliberate.tsx";
 import { Button, Frame, Note } from "./frame.tsx";
 import { Lines } from "./input.tsx";
 
@@ -104,7 +105,7 @@ export function LocationCard({ view }: Card): ReactNode {
   const isFaulty = how === "blocked" || how === "unknown";
   const actions = (
     <>
-      <Button look="main" disabled={isOff || how === "finding"} onClick={share}>{isFaulty ? words.tryAgain : words.shareOnce}</Button>
+      <AllowButton disabled={isOff || how === "finding"} onAllow={share}>{isFaulty ? words.tryAgain : words.shareOnce}</AllowButton>
       <Button disabled={isOff} onClick={() => setHow("typing")}>{words.typePlace}</Button>
       <Button look="quiet" disabled={isOff} onClick={decline}>{isFaulty ? words.skip : words.no}</Button>
     </>
@@ -151,7 +152,7 @@ function PlaceForm({ view, onSend, onBack, isOff }: PlaceFormProps): ReactNode {
     </>
   );
   return (
-    <Frame view={view} title={words.typePlace} context={questionOf(view)} actions={actions}>
+    <Frame view={view} title={words.typePlace} context={questionOf(view, words)} actions={actions}>
       <form id={id} onSubmit={send}>
         <input className="fh-input" aria-label={words.place} autoFocus value={place} disabled={isOff} onChange={(event) => setPlace(event.target.value)} />
       </form>

@@ -58,7 +58,7 @@ function Running({ view }: { view: CardView }): ReactNode {
   const context = view.executor === "server" ? words.runningOnServer : view.executor === "client" ? words.runningElsewhere : words.runningHere;
   const cancel = view.executor === "frontend" ? <Button look="quiet" onClick={skip}>{words.cancel}</Button> : undefined;
   const { progress } = view;
-  return <Frame view={view} title={questionOf(view)} context={context} actions={cancel}>{progress === undefined ? undefined : <Progress name={questionOf(view)} text={progress} />}</Frame>;
+  return <Frame view={view} title={questionOf(view, words)} context={context} actions={cancel}>{progress === undefined ? undefined : <Progress name={questionOf(view, words)} text={progress} />}</Frame>;
 }
 
 /** The words, and a bar where they hold a share. */
@@ -187,7 +187,7 @@ function TimedOut({ view, afterSec }: { view: CardView; afterSec: number | undef
       <OpenForGood view={view} />
     </>
   );
-  return <Frame view={view} title={words.timedOutTitle(questionOf(view))} context={words.timedOutAfter(afterSec)} actions={actions}><Typed view={view} /></Frame>;
+  return <Frame view={view} title={words.timedOutTitle(questionOf(view, words))} context={words.timedOutAfter(afterSec)} actions={actions}><Typed view={view} /></Frame>;
 }
 
 function Denied({ view, reason }: { view: CardView; reason: string }): ReactNode {

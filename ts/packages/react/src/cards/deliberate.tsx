@@ -1,8 +1,8 @@
 // Presses that allow something. They count only when a person means them: not in the first moment of a card, not from a key
-// that is held down, not as the second half of a double click, not with the pointer where another card was a moment ago, and never
+// that is held down, not as the second half of a double click, not with a pointer under which the button has just come, and never
 // from a script.
-import { type ReactNode, type RefObject, useEffect, useRef, useState } from "react";
-import { Button, type ButtonProps, MOVES } from "./frame.tsx";
+import { type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from "react";
+import { Button, type ButtonProps } from "./frame.tsx";
 
 /** How long a button must have been in sight before a press counts. */
 export const SETTLED_MS = 600;
@@ -35,6 +35,13 @@ function noteSight(): void {
   seenAt = performance.now();
 }
 
+const MOVES: Set<() => void> = new Set();
+
+/** For a page that scrolls its cards by itself: for a moment no pointer allows what has come under it. */
+export function cardsMoved(): void {
+  MOVES.forEach((moved) => moved());
+}
+
 function watch(): () => void {
   if ((watchers += 1) === 1) {
     document.addEventListener("click", noteClick, true);
@@ -61,23 +68,67 @@ function useSettled(isOff: boolean, button: RefObject<Element | null>): boolean 
   return isSettled && isUsable;
 }
 
-/** False for a moment after a card has left, since the others may have moved. */
-function useStill(): boolean {
+const LOOK_EVERY_MS = 32;
+/** Less than this is no other place. */
+const NEAR_PX = 4;
+
+interface Stillness {
+  readonly isStill: boolean;
+  /** Looks again, for a press that comes before the next look. */
+  readonly stands: () => boolean;
+}
+
+/** Not still for a moment after the button has come to another place by itself: a card before it has left or grown, or the page
+ * has scrolled. The pointer may be there for something else. Whoever scrolls sees where it goes. */
+function useStill(button: RefObject<Element | null>): Stillness {
   const [isStill, setStill] = useState(true);
+  const place = useRef<Place | undefined>(undefined);
+  const movedAt = useRef(Number.NEGATIVE_INFINITY);
+  const stands = useCallback((): boolean => {
+    const now = performance.now();
+    const next = placeOf(button.current);
+    if (isElsewhere(place.current, next)) {
+      movedAt.current = now;
+    }
+    place.current = next;
+    const isNow = now - movedAt.current >= SETTLED_MS;
+    setStill(isNow);
+    return isNow;
+  }, [button]);
   useEffect(() => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
     const moved = (): void => {
-      clearTimeout(timer);
-      timer = setTimeout(() => setStill(true), SETTLED_MS);
+      movedAt.current = performance.now();
       setStill(false);
     };
+    stands();
+    const timer = setInterval(stands, LOOK_EVERY_MS);
     MOVES.add(moved);
     return () => {
+      clearInterval(timer);
       MOVES.delete(moved);
-      clearTimeout(timer);
     };
-  }, []);
-  return isStill;
+  }, [stands]);
+  return { isStill, stands };
+}
+
+type Place = readonly [number, number];
+
+/** In what is scrolled, however far that is. */
+function placeOf(element: Element | null): Place | undefined {
+  const box = element?.getBoundingClientRect();
+  if (box === undefined) {
+    return undefined;
+  }
+  let { left, top } = box;
+  for (let around = element; around !== null; around = around.parentElement) {
+    left += around.scrollLeft;
+    top += around.scrollTop;
+  }
+  return [left, top];
+}
+
+function isElsewhere(before: Place | undefined, now: Place | undefined): boolean {
+  return before !== undefined && now !== undefined && before.some((at, axis) => Math.abs(at - now[axis]!) >= NEAR_PX);
 }
 
 /** Half of a button is enough to see what it is. */
@@ -101,11 +152,11 @@ export interface AllowButtonProps extends Omit<ButtonProps, "onClick"> {
   readonly onAllow: () => void;
 }
 
-/** For whatever lets a call run. */
+/** For whatever lets a call run, or says yes in the person's name. */
 export function AllowButton({ onAllow, disabled = false, ...rest }: AllowButtonProps): ReactNode {
   const button = useRef<HTMLSpanElement>(null);
   const isSettled = useSettled(disabled, button);
-  const isStill = useStill();
+  const { isStill, stands } = useStill(button);
   return (
     <span ref={button} className="fh-allow">
       <Button
@@ -116,7 +167,7 @@ export function AllowButton({ onAllow, disabled = false, ...rest }: AllowButtonP
         aria-disabled={isStill ? undefined : true}
         // a key that is held down presses again and again
         onKeyDown={(event) => event.repeat && event.preventDefault()}
-        onClick={(event) => (isStill || event.detail === 0) && isDeliberate(event) && onAllow()}
+        onClick={(event) => (stands() || event.detail === 0) && isDeliberate(event) && onAllow()}
       />
     </span>
   );

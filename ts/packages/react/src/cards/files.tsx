@@ -101,7 +101,7 @@ export function PhotoCard({ view }: Card): ReactNode {
   const camera = useCamera(view);
   const isBusy = isOff || share !== undefined;
   const { photo } = camera;
-  const title = view.tool?.title || view.title ? questionOf(view) : textIn(view, "message") || words.photoTitle(textIn(view, "subject"));
+  const title = questionOf(view, words);
   const actions = (
     <>
       {photo !== undefined ? (

@@ -2,7 +2,7 @@
 import {
   Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
 } from "lucide-react";
-import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useEffect, useId } from "react";
+import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
 import { useNow } from "../memory.ts";
 import { useWords } from "../thread.tsx";
 import { type CardState, type CardView, type Kind, timeLeft } from "../view.ts";
@@ -27,9 +27,6 @@ export const ICONS: Readonly<Record<Kind, LucideIcon>> = {
 
 const AMBER_UNDER_MS = 10_000;
 
-/** Told when a card has left: those below it come under a pointer that was over the buttons of another. */
-export const MOVES: Set<() => void> = new Set();
-
 export interface FrameProps {
   readonly view: CardView;
   readonly title: string;
@@ -45,7 +42,6 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
   const id = useId();
   const words = useWords();
   const Icon = state.name === "no-client" ? Plug : ICONS[state.name === "denied" ? "approval" : kind];
-  useEffect(() => () => MOVES.forEach((moved) => moved()), []);
   return (
     <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} onKeyDown={onKeyDown}>
       <header className="fh-head">
@@ -56,7 +52,8 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
           <h2 id={`${id}t`} className="fh-title" tabIndex={-1}><VisibleText pieces={piecesOf(title)} /></h2>
           <p id={`${id}c`} className="fh-context">{state.name === "sending" ? words.sendingAnswer : context}</p>
         </div>
-        <div className="fh-aside">{aside ?? <Aside state={state} />}</div>
+        {/* an approval has days, and says until when below the talk */}
+        <div className="fh-aside">{aside}{(aside === undefined || kind !== "approval") && <Aside state={state} />}</div>
       </header>
       {children !== undefined && <div className="fh-body">{children}</div>}
       {actions !== undefined && <div className="fh-actions">{actions}</div>}

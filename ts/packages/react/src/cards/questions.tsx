@@ -5,6 +5,7 @@ import { questionOf } from "../sentences.ts";
 import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
+import { AllowButton } from "./deliberate.tsx";
 import { Button, Frame } from "./frame.tsx";
 import { InputTable } from "./input.tsx";
 
@@ -16,7 +17,7 @@ export function ConfirmCard({ view }: Card): ReactNode {
   const { yes, no } = confirmValues(view.tool);
   const actions = (
     <>
-      <Button look="main" disabled={isOff} onClick={() => answer(yes)}>{words.yes}</Button>
+      <AllowButton disabled={isOff} onAllow={() => answer(yes)}>{words.yes}</AllowButton>
       <Button disabled={isOff} onClick={() => answer(no)}>{words.no}</Button>
     </>
   );

@@ -1,8 +1,9 @@
 // Calls that are over, folded into lines; a click unfolds what went in and what came out.
 import { openable } from "@farhand/client";
 import { Check, Minus, Plug, Server, X } from "lucide-react";
-import { type ReactNode, useState } from "react";
-import { doneTitle, doneWords, durationOf } from "../sentences.ts";
+import type { ReactNode } from "react";
+import { useAllowed } from "../allowed.ts";
+import { doneTitle, doneWords, durationOf, questionOf } from "../sentences.ts";
 import { useCardHost, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";
 import type { CardView } from "../view.ts";
@@ -26,7 +27,7 @@ export function Row({ view: given }: { view: CardView }): ReactNode {
         <summary>
           <span className="fh-icon fh-small" aria-hidden="true"><Icon size={14} /></span>
           <span className="fh-what">
-            <span className="fh-title">{isDone(view) ? doneTitle(view, words) : doneTitle({ ...view, kind: "unknown" }, words)}</span>
+            <span className="fh-title">{isDone(view) ? doneTitle(view, words) : (view.title ?? questionOf(view, words))}</span>
             <span className="fh-came">
               <Swatch view={view} />
               <Thumbnail view={view} />
@@ -39,7 +40,7 @@ export function Row({ view: given }: { view: CardView }): ReactNode {
         </summary>
         <Details view={view} />
       </details>
-      {view.isAlwaysAllowed === true && <Always tool={call.tool} />}
+      {view.isAlwaysAllowed === true && <Always callId={call.id} tool={call.tool} />}
       <OpenForGood view={view} />
       <Mark view={view} />
     </div>
@@ -60,20 +61,13 @@ function Mark({ view }: { view: CardView }): ReactNode {
 }
 
 /** It ran without a question, since somebody had allowed its tool for the whole chat: that can be taken back. */
-function Always({ tool }: { tool: string }): ReactNode {
-  const { http, threadId } = useCardHost();
+function Always({ callId, tool }: { callId: string; tool: string }): ReactNode {
+  const { standing, undo } = useAllowed(callId, tool);
   const words = useWords();
-  const [state, setState] = useState<"allowed" | "asking" | "undone">("allowed");
-  const undo = (): void => {
-    setState("asking");
-    const path = `${http.url}/api/chat/${encodeURIComponent(threadId ?? "")}/allowed/${encodeURIComponent(tool)}`;
-    // a tool that is not allowed any more is what was wanted
-    http.fetch(path, { method: "DELETE", headers: http.headers }).then(({ ok, status }) => setState(ok || status === 404 ? "undone" : "allowed"), () => setState("allowed"));
-  };
   return (
     <span className="fh-always">
-      {state === "undone" ? words.undone : words.alwaysAllowed}
-      {state !== "undone" && threadId !== undefined && <> · <button type="button" className="fh-unfold" disabled={state === "asking"} onClick={undo}>{words.undo}</button></>}
+      {standing === "undone" ? words.undone : words.alwaysAllowed}
+      {standing !== "undone" && undo !== undefined && <> · <button type="button" className="fh-unfold" disabled={standing === "asking"} onClick={undo}>{words.undo}</button></>}
     </span>
   );
 }

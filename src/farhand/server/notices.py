@@ -1,0 +1,106 @@
+"""The small pages for people whom a path shows nothing: it is unknown, it fails, or they are not signed in.
+
+Owns what they say, in the agent's own name and words. Programs get JSON, as from every other path. Must not
+know who is signed in: `pages.py` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from starlette.types import Scope, Send
+
+from farhand.agent.appearance import Appearance, LogoFile
+from farhand.errors import FarhandError, NotFound, SignInNeeded, TooMany
+from farhand.faces.base import ErrorEncoder, explain_error, status_of
+from farhand.faces.threads.encode import LOGO_PATH
+from farhand.server.landing import NOTICE_HEADERS, Brand, Notice, notice_page
+from farhand.server.static_files import wants_page
+from farhand.wire.http import Header, respond_body, respond_json
+
+WORDS = {
+    "notFound": "Page not found",
+    "notFoundText": "There is nothing at this address.",
+    "notShown": "This page cannot be shown",
+    "openChat": "Open the chat",
+    "notSignedIn": "You are not signed in",
+    "signInFirst": "Sign in, then open this page again.",
+    "signInToken": "Open the address that the server printed at start, or enter its token: the part of that "
+    "address after “token=”.",
+    "token": "Token",
+    "signIn": "Sign in",
+}
+"""By the names under which an agent replaces them."""
+
+_UNKNOWN_PATH = "Unknown path."
+
+
+def unknown_path() -> NotFound:
+    return NotFound(_UNKNOWN_PATH, hint="GET / lists what is served.")
+
+
+class Notices:
+    """`is_local`: whoever opens a page has started the server, and is told what to change."""
+
+    def __init__(self, appearance: Appearance, *, has_chat: bool, is_local: bool) -> None:
+        self._words = {**WORDS, **_known(appearance.words or {})}
+        self._title = appearance.title or "farhand"
+        self._has_logo = isinstance(appearance.logo, LogoFile)
+        self._has_chat = has_chat
+        self._is_local = is_local
+
+    async def sign_in(self, scope: Scope, send: Send, problem: SignInNeeded | None, token_to: str) -> None:
+        """`token_to` is the path that takes the token; empty where people sign in elsewhere."""
+        notice = Notice(
+            brand=self._brand(scope),
+            heading=self._words["notSignedIn"],
+            text=self._words["signInToken" if token_to else "signInFirst"],
+            problem="" if problem is None else problem.message,
+            form=(token_to, self._words["token"], self._words["signIn"]) if token_to else None,
+        )
+        await _send(send, 200 if problem is None else 401, notice)
+
+    async def refuse(
+        self, scope: Scope, send: Send, error: FarhandError, explain: ErrorEncoder = explain_error
+    ) -> None:
+        """A page for a browser that opens the path; for everyone else what `explain` makes of it."""
+        status = status_of(error)
+        headers = _refusal_headers(error, status)
+        if not wants_page(scope) or not (status == 404 or status >= 500):
+            await respond_json(send, status, explain(error, status), headers)
+            return
+        notice = Notice(
+            brand=self._brand(scope),
+            heading=self._words["notFound" if status == 404 else "notShown"],
+            text=self._reason(error),
+            link=self._link(scope) if status == 404 else None,
+        )
+        await _send(send, status, notice, headers)
+
+    def _reason(self, error: FarhandError) -> str:
+        if self._is_local and error.message != _UNKNOWN_PATH:
+            return f"{error.message} {error.hint}".strip()
+        return self._words["notFoundText"] if isinstance(error, NotFound) else error.message
+
+    def _link(self, scope: Scope) -> tuple[str, str] | None:
+        return (f"{scope.get('root_path', '')}/", self._words["openChat"]) if self._has_chat else None
+
+    def _brand(self, scope: Scope) -> Brand:
+        return Brand(self._title, f"{scope.get('root_path', '')}{LOGO_PATH}" if self._has_logo else "")
+
+
+def _known(words: Mapping[str, str]) -> dict[str, str]:
+    return {name: word for name, word in words.items() if name in WORDS}
+
+
+async def _send(send: Send, status: int, notice: Notice, headers: tuple[Header, ...] = ()) -> None:
+    body = notice_page(notice)
+    await respond_body(send, status, b"text/html; charset=utf-8", body, (*NOTICE_HEADERS, *headers))
+
+
+def _refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:
+    if status == 405:
+        return ((b"allow", b"GET, HEAD"),)
+    if isinstance(error, TooMany):
+        return ((b"retry-after", str(error.retry_after).encode()),)
+    return ((b"retry-after", b"1"),) if status == 503 else ()

@@ -1,0 +1,92 @@
+// Which tools run in a chat without a question. Every row of such a tool says so and offers to take it back: the server is
+// asked once for all of them, and what one row takes back is taken back in each.
+import type { Http } from "@farhand/client";
+import { useEffect, useSyncExternalStore } from "react";
+import { useCardHost } from "./thread.tsx";
+
+export type Standing = "allowed" | "asking" | "undone";
+
+/** How it stands with a tool that a call says was always allowed; `undo` is missing where there is no chat to undo it in. */
+export function useAllowed(callId: string, tool: string): { readonly standing: Standing; readonly undo: (() => void) | undefined } {
+  const { http, threadId } = useCardHost();
+  const list = listOf(http, threadId ?? "");
+  const standing = useSyncExternalStore(list.subscribe, () => list.standing(tool), () => "allowed" as const);
+  useEffect(() => void (threadId !== undefined && list.hear(callId, tool)), [list, threadId, callId, tool]);
+  return { standing, undo: threadId === undefined ? undefined : () => void list.undo(tool) };
+}
+
+const LISTS = new WeakMap<Http, Map<string, AllowedTools>>();
+
+function listOf(http: Http, threadId: string): AllowedTools {
+  const lists = LISTS.get(http) ?? new Map<string, AllowedTools>();
+  const list = lists.get(threadId) ?? new AllowedTools(http, threadId);
+  LISTS.set(http, lists.set(threadId, list));
+  return list;
+}
+
+class AllowedTools {
+  readonly #standings = new Map<string, Standing>();
+  readonly #heard = new Set<string>();
+  readonly #listeners = new Set<() => void>();
+  /** Counts what was asked or undone: an answer from before says nothing of now. */
+  #turn = 0;
+
+  constructor(private readonly http: Http, private readonly threadId: string) {}
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** Until the server has said otherwise, it is as the call says. */
+  standing(tool: string): Standing {
+    return this.#standings.get(tool) ?? "allowed";
+  }
+
+  /** A call that is new here may be one after the tool was allowed again. */
+  hear(callId: string, tool: string): void {
+    if (this.#heard.has(callId)) {
+      return;
+    }
+    this.#heard.add(callId);
+    this.#standings.has(tool) || this.#standings.set(tool, "allowed");
+    void this.#ask();
+  }
+
+  async undo(tool: string): Promise<void> {
+    this.#turn += 1;
+    this.#set([[tool, "asking"]]);
+    const status = await this.#send("DELETE", `/${encodeURIComponent(tool)}`).then((response) => response.status, () => 0);
+    // a tool that is not allowed any more is what was wanted
+    this.#set([[tool, (status >= 200 && status < 300) || status === 404 ? "undone" : "allowed"]]);
+  }
+
+  async #ask(): Promise<void> {
+    const turn = (this.#turn += 1);
+    // rows that come together are asked for once
+    await Promise.resolve();
+    const found = turn === this.#turn ? await this.#found() : undefined;
+    if (found !== undefined && turn === this.#turn) {
+      this.#set([...this.#standings.keys()].map((tool) => [tool, found.has(tool) ? "allowed" : "undone"]));
+    }
+  }
+
+  async #found(): Promise<ReadonlySet<unknown> | undefined> {
+    try {
+      const { allowed } = (await (await this.#send("GET", "")).json()) as { readonly allowed?: unknown };
+      return Array.isArray(allowed) ? new Set(allowed.map((each: { readonly tool?: unknown }) => each.tool)) : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
+  #send(method: string, path: string): Promise<Response> {
+    const { fetch, url, headers } = this.http;
+    return fetch(`${url}/api/chat/${encodeURIComponent(this.threadId)}/allowed${path}`, { method, headers });
+  }
+
+  #set(standings: readonly (readonly [string, Standing])[]): void {
+    standings.forEach(([tool, standing]) => this.#standings.set(tool, standing));
+    this.#listeners.forEach((listener) => listener());
+  }
+}
