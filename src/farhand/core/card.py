@@ -8,7 +8,6 @@ holds both to the same answers. Must not know deadlines: `decide/opening.py` has
 from __future__ import annotations
 
 import re
-from urllib.parse import unquote
 
 from farhand.core.tool import Schema, Tool
 
@@ -17,6 +16,7 @@ PRESSED_CARDS = frozenset({"confirm", "select", "location", "clipboard", "open_p
 _YES_OR_NO = re.compile(
     r"Returns:\s*[\"'“`]?yes[\"'”`]?\s*(?:or|/|,)\s*[\"'“`]?no[\"'”`]?[.\s]*\Z", re.IGNORECASE
 )
+_PERCENT_ENCODED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _STEPS_AT_MOST = 8
 
 
@@ -86,7 +86,10 @@ def _at(root: Schema, reference: str) -> Schema:
     """What `#/$defs/Place` names; anything else leads nowhere."""
     place = root if reference.startswith("#/") else {}
     for step in reference.removeprefix("#/").split("/"):
-        place = _rule(place.get(unquote(step).replace("~1", "/").replace("~0", "~")))
+        name = _PERCENT_ENCODED.sub(
+            lambda code: bytes.fromhex(code[0].replace("%", "")).decode(errors="replace"), step
+        )
+        place = _rule(place.get(name.replace("~1", "/").replace("~0", "~")))
     return place
 
 
