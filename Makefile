@@ -37,7 +37,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo ui ui-if-node quick most test check check-python check-node check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types house \
-        example-packages tests tests-covered tests-quick-unit tests-quick-faces tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
+        example-packages tests tests-covered tests-quick-unit tests-quick-stream tests-quick-faces tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -110,18 +110,22 @@ check-ts: $(ts_ready)
 	@echo "check: types of the TypeScript side"
 	@cd ts && node_modules/.bin/tsc --noEmit
 
-# What is only in `make test`: `storm` and the walk run by themselves.
+# What is only in `make test`; `storm` and the walk are parts of their own.
 whole_only := storm or tools or conformance or frameworks
 
-# Two processes, each of which loads its own half only, rather than workers that each load everything.
+# Processes that each load their own part only, rather than workers that each load everything. Three on two
+# processors: some tests wait.
 quick := $(run_tests) -q -p no:schemathesis --hypothesis-profile=quick \
     -m 'not (postgres or sqlite or slow or repository or $(whole_only))'
 # Nothing in them is for `make quick`, and they take long to load.
 not_quick := tests/unit/scripts tests/unit/test_patterns.py tests/unit/bridges/test_by_hand.py
 
-# The chat stream goes with the unit tests, so that both halves take about as long.
 tests-quick-unit: $(ready_to_develop)
-	@$(quick) tests/unit tests/faces/ui_stream $(not_quick:%=--ignore=%) </dev/null
+	@$(quick) tests/unit $(not_quick:%=--ignore=%) </dev/null
+
+# The largest face, by itself so that no part takes much longer than the others.
+tests-quick-stream: $(ready_to_develop)
+	@$(quick) tests/faces/ui_stream </dev/null
 
 tests-quick-faces: $(ready_to_develop)
 	@$(quick) tests/faces --ignore=tests/faces/ui_stream </dev/null
@@ -170,7 +174,7 @@ tests-frameworks: $(ready_to_develop) $(ts_ready) ## run the tests of the bridge
 	@echo "tests: bridges in other frameworks"
 	@$(bin)/python -m scripts.frameworks $(ARGS) </dev/null
 
-# What a newcomer does, once and by itself: it sets up everything anew in a clone of the last commit.
+# What a newcomer does: it sets up everything anew in a clone of the last commit.
 tests-walk: $(ready_to_develop)
 	@echo "tests: a fresh clone, make demo, the first card answered"
 	@$(bin)/python -m pytest -q -s tests/walk </dev/null

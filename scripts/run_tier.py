@@ -22,7 +22,7 @@ TIMES = ROOT / ".cache" / "tier-times.json"
 
 # stages follow each other; lanes of a stage run at the same time, the parts of a lane one after the other
 TIERS: dict[str, list[list[list[str]]]] = {
-    "quick": [[["tests-quick-unit"], ["tests-quick-faces"]]],
+    "quick": [[["tests-quick-unit"], ["tests-quick-stream"], ["tests-quick-faces"]]],
     "most": [[["check-python"], ["check-node", "example-packages"]], [["tests-most"], ["tests-ts"]]],
     "test": [
         [["check-python"], ["check-node", "example-packages"]],
@@ -43,7 +43,7 @@ def main(tier: str) -> int:
     total = round(time.monotonic() - began)
     failed = [part for part, (code, _) in took.items() if code]
     for part, (code, seconds) in took.items():
-        print(f"{part:14}{seconds:5.0f} s{'  FAILED' if code else ''}")
+        print(f"{part:18}{seconds:5.0f} s{'  FAILED' if code else ''}")
     print(f"make {tier}: {'failed: ' + ', '.join(failed) if failed else 'passed'} in {total} s")
     if names:
         print(f"retried: {', '.join(names)}")

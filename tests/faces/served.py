@@ -65,7 +65,7 @@ class Served:
             return
         self._stopped = True
         await self.app.drain()
-        await _shut_down(self._server, self._sockets)
+        await shut_down(self._server, self._sockets)
         await self.app.stop()
 
 
@@ -107,7 +107,7 @@ async def listening(app: App) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         await app.drain()
-        await _shut_down(server, [listener])
+        await shut_down(server, [listener])
         await app.stop()
 
 
@@ -129,7 +129,7 @@ async def _listen(app: App, listener: socket.socket, *, is_mounted: bool) -> uvi
     return server
 
 
-async def _shut_down(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
+async def shut_down(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
     """Returns once nothing is under way, where uvicorn by itself waits a tenth of a second in any case."""
     for each in server.servers:
         each.close()

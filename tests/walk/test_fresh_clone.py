@@ -1,6 +1,7 @@
 """A clone of the last commit, `make demo`, and the first card answered in a browser.
 
-Sets up a whole environment, so it takes a minute and the network, and runs by itself: `make tests-walk`.
+Sets up a whole environment, so it takes a minute and the network, and has a command of its own:
+`make tests-walk`.
 """
 
 from __future__ import annotations

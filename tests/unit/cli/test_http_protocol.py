@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from farhand.cli.protocols import HEAD_BYTES, PIPELINED, http_protocol, socket_protocol
 from farhand.wire.http import HttpExchange, respond_body
 from farhand.wire.streaming_response import StreamEnd, send_frames
+from tests.faces.served import shut_down
 from tests.requirement import requirement
 from tests.unit.wire.peer import Frames
 
@@ -53,14 +54,16 @@ async def serving(
         lifespan="off",
         timeout_graceful_shutdown=1,
     )
+    config.load()
     server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-            group.create_task(server.serve(sockets=[listener]))
-            try:
+        await server.startup(sockets=[listener])
+        try:
+            async with asyncio.timeout(60):
                 yield listener.getsockname(), server
-            finally:
-                server.should_exit = True
+        finally:
+            await shut_down(server, [listener])
 
 
 @asynccontextmanager

@@ -19,6 +19,7 @@ from farhand.cli.http_protocol import HttpProtocol
 from farhand.cli.protocols import HEAD_BYTES
 from farhand.cli.serve import _config, listen, require_loopback
 from farhand.errors import BadSetting
+from tests.faces.served import shut_down
 from tests.requirement import requirement
 
 
@@ -105,7 +106,7 @@ async def serving(config: uvicorn.Config) -> AsyncIterator[int]:
     try:
         yield sockets[0].getsockname()[1]
     finally:
-        await server.shutdown(sockets=sockets)
+        await shut_down(server, sockets)
 
 
 class Peer:
