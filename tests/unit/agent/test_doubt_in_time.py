@@ -53,7 +53,7 @@ async def test_whoever_brings_a_result_is_told_in_time_and_the_same_again_is_rep
     with monkeypatch.context() as impatient:
         impatient.setattr(base, "SOON_SEC", 0.3)
         await wait_for_replica("ghost")
-        with pytest.raises(StoreDown, match="not said yet whether this was kept"):
+        with pytest.raises(StoreDown, match="not confirmed yet whether this was stored"):
             await on.service.desk.settle(LOCAL, result)
     await wait_for_replica("")
     receipts: list[Receipt] = []
@@ -77,7 +77,7 @@ async def test_a_message_whose_beginning_is_in_doubt_is_answered_once(
     with monkeypatch.context() as impatient:
         impatient.setattr(base, "SOON_SEC", 0.3)
         await wait_for_replica("ghost")
-        with pytest.raises(StoreDown, match="not said yet whether this was kept"):
+        with pytest.raises(StoreDown, match="not confirmed yet whether this was stored"):
             await on.say("go", message_id="m1", hold_for=30.0)
     await wait_for_replica("")
 
