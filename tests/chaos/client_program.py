@@ -18,7 +18,8 @@ def main() -> None:
     client = Client(url, client_id, token=token, grace_sec=float(grace), at_once=32)
     runs = Path(folder) / f"{client_id}.runs"
 
-    @client.tool
+    # a busy machine may take longer than the usual time for a thousand of them
+    @client.tool(timeout_sec=120)
     async def work(number: int) -> dict[str, object]:
         """Do something that must not be done twice.
 

@@ -9,7 +9,8 @@ const client = new Client({ url, token, clientID, graceSec: Number(grace), atOnc
 const parameters = { type: "object", properties: { number: { type: "integer" } }, required: ["number"] };
 const note = (number: unknown): void => appendFileSync(join(folder, `${clientID}.runs`), `${String(number)}\n`);
 
-client.tool("work", { description: "Do something that must not be done twice.", parameters }, async ({ number }) => {
+// a busy machine may take longer than the usual time for a thousand of them
+client.tool("work", { description: "Do something that must not be done twice.", parameters, timeoutSec: 120 }, async ({ number }) => {
   note(number);
   await new Promise((wake) => setTimeout(wake, 5));
   return { number, by: clientID };
