@@ -119,7 +119,7 @@ async def test_a_run_is_shown_with_rows_figures_and_events(serve: Serve, store: 
     assert rows == [
         (None, 1, ["model"], "success"),
         ("weather", 1, ["server"], "success"),
-        ("open_url", 1, ["client"], "success"),
+        ("open_url", 1, ["person"], "success"),
         (None, 2, ["model"], "success"),
     ]
     figures = shown["figures"]

@@ -431,7 +431,7 @@ async def test_the_inbox_has_every_open_question_the_oldest_first(serve: Serve) 
         "phase": "ready",
         "executor": "frontend",
         "deadline": "2027-01-18T08:00:00.000Z",
-        "card": None,
+        "card": "open_page",
         "openedAt": "2027-01-15T08:00:00.000Z",
     }
 
