@@ -47,7 +47,9 @@ class FarhandToolset(AbstractToolset[D]):
     >>> Agent(model, toolsets=[FarhandToolset(hands, thread=lambda ctx: ctx.deps.thread)])
     """
 
-    id = "farhand"
+    @property
+    def id(self) -> str:
+        return "farhand"
 
     def __init__(
         self, hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where[RunContext[D]]]
@@ -93,9 +95,7 @@ def approved(
     with describing(tool, is_tool=isinstance(tool, Tool) or callable(tool), hint="Pass a function."):
         own: Tool[D] = tool if isinstance(tool, Tool) else Tool(tool)
     if own.takes_ctx:
-        raise BadTool(
-            f"`{own.name}` takes a RunContext, which no longer exists when a person approves the call later."
-        )
+        raise BadTool(f"`{own.name}` takes a RunContext, which no longer exists when the call is approved.")
 
     def run(**input: object) -> object:
         function: Callable[..., object] = own.function
