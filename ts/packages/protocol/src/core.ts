@@ -13,7 +13,7 @@ export type Denied = {
 /** Who runs a tool. */
 export type Executor = "client" | "frontend" | "server";
 
-/** `error` is for the model, which has to mend its input, and for the record. */
+/** `error` is for the model, which has to correct its input, and for the log. */
 export type Failure = {
   readonly kind: "failure";
   readonly error: string;
