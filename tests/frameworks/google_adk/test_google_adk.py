@@ -161,7 +161,7 @@ async def test_an_own_tool_that_takes_the_run_s_context_cannot_wait_for_days(sta
     def delete_file(path: str, tool_context: ToolContext) -> str:
         return path
 
-    with pytest.raises(BadTool, match="delete_file` takes `tool_context`, which is gone"):
+    with pytest.raises(BadTool, match="delete_file` takes `tool_context`, which no longer exists"):
         approved(stage.hands, FunctionTool(delete_file))
 
 

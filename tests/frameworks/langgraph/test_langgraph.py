@@ -195,7 +195,7 @@ async def test_an_own_tool_that_takes_a_part_of_the_graph_cannot_wait_for_days(s
         """Delete a file."""
         return path
 
-    with pytest.raises(BadTool, match="delete_file` takes `state`, which is gone"):
+    with pytest.raises(BadTool, match="delete_file` takes `state`, which no longer exists"):
         approved(stage.hands, delete_file)
 
 

@@ -144,7 +144,7 @@ async def test_an_own_tool_that_takes_the_run_s_context_cannot_wait_for_days(sta
     def delete_file(run: RunContextWrapper[None], path: str) -> str:
         return path
 
-    with pytest.raises(BadTool, match="delete_file` takes `run`, which is gone"):
+    with pytest.raises(BadTool, match="delete_file` takes `run`, which no longer exists"):
         approved(stage.hands, delete_file, thread="t")
     with pytest.raises(BadTool, match="has no function of its own"):
         approved(stage.hands, Agent("other").as_tool("other", "Another agent."), thread="t")
