@@ -56,9 +56,9 @@ class AllowedTools {
   async undo(tool: string): Promise<void> {
     this.#turn += 1;
     this.#set([[tool, "asking"]]);
-    const status = await this.#send("DELETE", `/${encodeURIComponent(tool)}`).then((response) => response.status, () => 0);
     // a tool that is not allowed any more is what was wanted
-    this.#set([[tool, (status >= 200 && status < 300) || status === 404 ? "undone" : "allowed"]]);
+    const isUndone = await this.#send("DELETE", `/${encodeURIComponent(tool)}`).then(({ ok, status }) => ok || status === 404, () => false);
+    this.#set([[tool, isUndone ? "undone" : "allowed"]]);
   }
 
   async #ask(): Promise<void> {

@@ -1,6 +1,6 @@
 // Where somebody is in a talk: at its end, which is followed, or further up, where they are left alone.
 import { cardsMoved } from "@farhand/react";
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import type { Conversation } from "./conversation.ts";
 
 const NEAR_PX = 160;
@@ -52,11 +52,12 @@ export function useStickyEnd({ id, messages }: Conversation): End {
     end.current?.scrollIntoView({ block: "end" });
   }, []);
   const count = messages.length;
-  useEffect(() => {
+  useLayoutEffect(() => {
     isNear.current = true;
     setAway(false);
   }, [count, id]);
-  useEffect(() => void (isNear.current && follow(end.current)));
+  // before it is painted: what is under a pointer must not change without the cards being told
+  useLayoutEffect(() => void (isNear.current && follow(end.current)));
   useEffect(() => {
     const room = end.current?.closest("[data-scrolls]");
     const grown = (): void => void (isNear.current && follow(end.current));

@@ -1,7 +1,7 @@
 // Presses that allow something. They count only when a person means them: not in the first moment of a card, not from a key
 // that is held down, not as the second half of a double click, not with a pointer under which the button has just come, and never
 // from a script.
-import { type ReactNode, type RefObject, useCallback, useEffect, useRef, useState } from "react";
+import { type ReactNode, type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { Button, type ButtonProps } from "./frame.tsx";
 
 /** How long a button must have been in sight before a press counts. */
@@ -85,9 +85,13 @@ function useStill(button: RefObject<Element | null>): Stillness {
   const place = useRef<Place | undefined>(undefined);
   const movedAt = useRef(Number.NEGATIVE_INFINITY);
   const stands = useCallback((): boolean => {
+    // the timer outlives the button by a moment
+    if (button.current === null) {
+      return false;
+    }
     const now = performance.now();
     const next = placeOf(button.current);
-    if (isElsewhere(place.current, next)) {
+    if (isElsewhere(place.current ?? next, next)) {
       movedAt.current = now;
     }
     place.current = next;
@@ -95,12 +99,13 @@ function useStill(button: RefObject<Element | null>): Stillness {
     setStill(isNow);
     return isNow;
   }, [button]);
+  // before anybody sees it there
+  useBeforePaint(() => void stands());
   useEffect(() => {
     const moved = (): void => {
       movedAt.current = performance.now();
       setStill(false);
     };
-    stands();
     const timer = setInterval(stands, LOOK_EVERY_MS);
     MOVES.add(moved);
     return () => {
@@ -111,24 +116,22 @@ function useStill(button: RefObject<Element | null>): Stillness {
   return { isStill, stands };
 }
 
+const useBeforePaint = typeof document === "undefined" ? useEffect : useLayoutEffect;
+
 type Place = readonly [number, number];
 
 /** In what is scrolled, however far that is. */
-function placeOf(element: Element | null): Place | undefined {
-  const box = element?.getBoundingClientRect();
-  if (box === undefined) {
-    return undefined;
-  }
-  let { left, top } = box;
-  for (let around = element; around !== null; around = around.parentElement) {
+function placeOf(element: Element): Place {
+  let { left, top } = element.getBoundingClientRect();
+  for (let around: Element | null = element; around !== null; around = around.parentElement) {
     left += around.scrollLeft;
     top += around.scrollTop;
   }
   return [left, top];
 }
 
-function isElsewhere(before: Place | undefined, now: Place | undefined): boolean {
-  return before !== undefined && now !== undefined && before.some((at, axis) => Math.abs(at - now[axis]!) >= NEAR_PX);
+function isElsewhere([left, top]: Place, [leftNow, topNow]: Place): boolean {
+  return Math.max(Math.abs(left - leftNow), Math.abs(top - topNow)) >= NEAR_PX;
 }
 
 /** Half of a button is enough to see what it is. */
