@@ -99,12 +99,15 @@ async def test_400_downloads_that_nobody_reads_leave_nothing_behind(watched: Wat
     head = f"host: 127.0.0.1:{server.port}\r\nauthorization: Bearer {server.token}\r\n"
     request = f"GET /api/files/{ref} HTTP/1.1\r\n{head}\r\n".encode()
     after: list[int] = []
-    for time in ("first", "second"):
+    for number in range(5):
         with silent(server.port, 400, request):
             # a piece or two of the file for each
             assert await watched.all_gone() < 400 * MIB
-        after.append(watched.tell(f"400 unread downloads, the {time} time"))
-    # the allocator may keep what was freed, but then the next attack is served from it
-    assert after[1] - after[0] < 120 * MIB
+        after.append(watched.tell(f"400 unread downloads, time {number + 1}"))
+        # the allocator may keep what was freed, but then one of the next attacks is served from it
+        if number > 0 and after[-1] - after[-2] < 60 * MIB:
+            break
+    else:
+        pytest.fail(f"memory grew with every attack: {after}")
     async with server.client() as client:
         assert (await client.get(f"/api/files/{ref}")).content == b"x" * 8 * MIB
