@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from farhand.models.scripted import Ask, Fail, Moment, Step
+from tests.faces.ack.desk import held, opened
 from tests.faces.client_tools.program import Program, asks, chat, ready
 from tests.faces.conftest import Serve
 from tests.faces.inspector.look import ROOT, kinds, look, newest, titles
@@ -54,6 +55,16 @@ async def test_runs_are_listed_the_last_begun_first_with_what_came_of_them(serve
     assert "the provider is away" in broken.text, "those who inspect are told the rest"
     assert listed[2]["endedAt"] is None
     assert all(each["seconds"] >= 0 for each in listed)
+
+
+async def test_a_held_run_is_listed_and_found_as_waiting(serve: Serve, store: str) -> None:
+    http = (await serve(Scene(answers).agent, store=store)).http
+    async with held(http).saying("open a page") as live:
+        await opened(live)
+        listed = (await look(http, "/runs?state=waiting"))["runs"]
+        assert (await look(http, "/runs?state=running"))["runs"] == []
+    shown = [(each["title"], each["state"], each["steps"], each["calls"], each["waiting"]) for each in listed]
+    assert shown == [("open a page", "waiting", 1, 1, 1)]
 
 
 async def test_two_runs_of_one_chat_have_each_their_own_title(serve: Serve, store: str) -> None:

@@ -112,11 +112,11 @@ def run_row(run: Run, title: str, calls: Sequence[Call], now: float) -> Inspecte
         run_id=run.run_id,
         thread_id=run.thread_id,
         title=redact_text(title),
-        state=run_state(run),
+        state=run_state(run, calls),
         started_at=format_time(run.started_at),
         ended_at=None if run.ended_at is None else format_time(run.ended_at),
         seconds=round(max(0.0, (run.ended_at or now) - run.started_at), 3),
-        steps=run.step,
+        steps=max((run.step, *(call.step for call in calls))),
         calls=len(calls),
         waiting=len(waiting),
         error=None if run.error is None else redact_text(run.error),
@@ -288,12 +288,14 @@ def encode_inbox(calls: Iterable[tuple[Call, str]]) -> bytes:
     return encode(InspectedInbox([_waiting(redact_call(call), title) for call, title in calls]))
 
 
-def run_state(run: Run) -> str:
+def run_state(run: Run, calls: Sequence[Call]) -> str:
     if not run.active:
         return run.state.value
     if run.waits:
         return "parked" if run.rests else "waiting"
-    return "running"
+    # the row of a held run is written when the run goes on: until then its calls say that it waits
+    still_open = [call for call in calls if call.phase is not Phase.SETTLED]
+    return "waiting" if still_open and all(call.blocks for call in still_open) else "running"
 
 
 def _trouble(call: Call) -> InspectedTrouble:

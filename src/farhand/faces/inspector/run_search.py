@@ -80,10 +80,10 @@ class RunSearch:
             return None
 
     async def _hit(self, run: Run, search: Search) -> _Hit | None:
-        if search.state is not None and run_state(run) != search.state:
+        calls = await self._service.calls(run)
+        if search.state is not None and run_state(run, calls) != search.state:
             return None
         title = await self.title(run)
-        calls = await self._service.calls(run)
         if search.words and search.words not in _searched(run, title, calls):
             return None
         return _Hit(run, title, calls)
