@@ -17,6 +17,7 @@ _YES_OR_NO = re.compile(
     r"Returns:\s*[\"'“`]?yes[\"'”`]?\s*(?:or|/|,)\s*[\"'“`]?no[\"'”`]?[.\s]*\Z", re.IGNORECASE
 )
 _PERCENT_ENCODED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_STRAY_PERCENT = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _STEPS_AT_MOST = 8
 
 
@@ -86,11 +87,18 @@ def _at(root: Schema, reference: str) -> Schema:
     """What `#/$defs/Place` names; anything else leads nowhere."""
     place = root if reference.startswith("#/") else {}
     for step in reference.removeprefix("#/").split("/"):
-        name = _PERCENT_ENCODED.sub(
-            lambda code: bytes.fromhex(code[0].replace("%", "")).decode(errors="replace"), step
-        )
-        place = _rule(place.get(name.replace("~1", "/").replace("~0", "~")))
+        place = _rule(place.get(_decoded(step).replace("~1", "/").replace("~0", "~")))
     return place
+
+
+def _decoded(step: str) -> str:
+    """A step that is no valid percent-encoding stands for itself."""
+    if _STRAY_PERCENT.search(step):
+        return step
+    try:
+        return _PERCENT_ENCODED.sub(lambda code: bytes.fromhex(code[0].replace("%", "")).decode(), step)
+    except UnicodeDecodeError:
+        return step
 
 
 def _only_choice(rule: Schema) -> Schema | None:

@@ -169,7 +169,9 @@ async def test_the_life_of_a_call_is_told_in_sentences(serve: Serve, store: str)
     assert waiting["outcome"] is None
     page.approve(call_id)
     await page.send()
-    assert titles(await look(page.http, f"/calls/{call_id}"))[-1] == "Waiting for a page"
+    assert titles(await look(page.http, f"/calls/{call_id}"))[-1] == (
+        "Waiting for a person, or a page that runs it"
+    )
     await page.http.post("/api/tools/take", json={"toolCallId": call_id, "clientId": "tab-2"})
     assert titles(await look(page.http, f"/calls/{call_id}"))[-1] == "Running in tab-2"
     page.output(call_id, {"name": "lamp.jpg"})

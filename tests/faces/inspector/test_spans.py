@@ -90,8 +90,26 @@ def test_who_has_a_call_depends_on_who_runs_it(
     told = ((1, opened(executor, card=card)), (3, CallTaken("call_1", "tab")), (5, settled(executor)))
     assert of_call(*told) == segments if executor is not Executor.SERVER else True
     joined = of_call((1, opened(executor, card=card)), (5, settled(executor)))
-    whole = {"photo": "person", None: "server" if executor is Executor.SERVER else "client"}[card]
-    assert joined == [(whole, 1, 5)], "a wire without a take"
+    whole = {Executor.SERVER: "server", Executor.FRONTEND: "person", Executor.CLIENT: "client"}[executor]
+    assert joined == [(whole, 1, 5)], "without a take"
+
+
+def test_a_call_whose_card_is_guessed_waits_for_a_person() -> None:
+    frontend = Executor.FRONTEND
+    assert of_call((0, opened(frontend))) == [("person", 0, UNSET)]
+    asked = ((0, opened(frontend, asks=True)), (2, allowed(frontend)), (5, settled(frontend)))
+    assert of_call(*asked) == [("person", 0, 2), ("person", 2, 5)]
+
+
+def test_an_approved_call_that_a_handler_takes_was_in_transit_after_the_approval() -> None:
+    frontend = Executor.FRONTEND
+    told = (
+        (0, opened(frontend, asks=True)),
+        (2, allowed(frontend)),
+        (3, CallTaken("call_1", "tab")),
+        (5, settled(frontend)),
+    )
+    assert of_call(*told) == [("person", 0, 2), ("way", 2, 3), ("client", 3, 5)]
 
 
 def test_a_yes_is_a_persons_time_and_what_follows_is_not() -> None:
@@ -120,10 +138,9 @@ def test_a_call_that_is_given_back_is_on_its_way_again() -> None:
 
 
 def test_what_nobody_answered_was_not_run_by_anybody() -> None:
-    late = CallSettled(
-        call_id="call_1", tool="hand", executor=Executor.FRONTEND, outcome=TimedOut(1), digest=""
-    )
-    assert of_call((0, opened(Executor.FRONTEND)), (1, late)) == [("way", 0, 1)]
+    for executor, waited_for in ((Executor.CLIENT, "way"), (Executor.FRONTEND, "person")):
+        late = CallSettled(call_id="call_1", tool="hand", executor=executor, outcome=TimedOut(1), digest="")
+        assert of_call((0, opened(executor)), (1, late)) == [(waited_for, 0, 1)]
 
 
 def test_a_rejected_call_takes_no_time() -> None:

@@ -15,6 +15,8 @@ from farhand.server.app import App
 from tests.requirement import requirement
 from tests.unit.server.visits import Reply, ask, visit
 
+pytestmark = pytest.mark.usefixtures("built_pages")
+
 BROWSER = {"accept": "text/html,application/xhtml+xml", "sec-fetch-site": "none"}
 
 

@@ -21,6 +21,8 @@ from farhand.server.app import App
 from tests.requirement import requirement
 from tests.unit.server.visits import Reply, ask, visit
 
+pytestmark = pytest.mark.usefixtures("built_pages")
+
 
 @tool(needs_approval=True)
 def erase(path: str) -> str:

@@ -243,7 +243,10 @@ def _duration(seconds: float) -> str:
 def _whom(call: Call) -> str:
     if call.executor is Executor.CLIENT:
         return call.client_id or "a client"
-    return "the server" if call.executor is Executor.SERVER else "a person" if call.card else "a page"
+    if call.executor is Executor.SERVER:
+        return "the server"
+    # a page shows a card that it guesses, unless it has a handler
+    return "a person" if call.card else "a person, or a page that runs it"
 
 
 def _holder_of(call: Call) -> str:

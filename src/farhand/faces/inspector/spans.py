@@ -93,11 +93,18 @@ class _Bar:
         opened = self._opened
         if not isinstance(opened, CallOpened) or opened.executor is Executor.SERVER:
             return SpanKind.SERVER
-        shows_card = opened.executor is Executor.FRONTEND and opened.card is not None
-        return SpanKind.PERSON if shows_card else SpanKind.WAY
+        # without a card of its own it is shown as one that pages guess, unless a page has a handler
+        return SpanKind.PERSON if opened.executor is Executor.FRONTEND else SpanKind.WAY
 
     def take(self, at: float) -> None:
         self._was_taken = True
+        if (
+            isinstance(self._opened, CallOpened)
+            and self._opened.card is None
+            and self.kind is SpanKind.PERSON
+        ):
+            # a handler took it, and cards that are guessed are answered without a take
+            self.kind = SpanKind.WAY
         self.turn(SpanKind.SERVER if self.after_yes is SpanKind.SERVER else SpanKind.CLIENT, at)
 
     def turn(self, kind: SpanKind | None, at: float, *, lost: bool = False) -> None:

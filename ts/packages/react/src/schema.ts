@@ -53,6 +53,15 @@ function at(root: Rule, reference: string): unknown {
   if (!reference.startsWith("#/")) {
     return undefined;
   }
-  const steps = reference.slice(2).split("/").map((step) => decodeURIComponent(step).replaceAll("~1", "/").replaceAll("~0", "~"));
+  const steps = reference.slice(2).split("/").map((step) => decoded(step).replaceAll("~1", "/").replaceAll("~0", "~"));
   return steps.reduce<unknown>((place, step) => (Object.hasOwn(ruleOf(place), step) ? ruleOf(place)[step] : undefined), root);
+}
+
+/** A step that is no valid percent-encoding stands for itself. */
+function decoded(step: string): string {
+  try {
+    return decodeURIComponent(step);
+  } catch {
+    return step;
+  }
 }
