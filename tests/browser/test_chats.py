@@ -111,6 +111,24 @@ async def test_a_chat_is_renamed_found_by_its_words_and_deleted(player: Visitor)
 
 
 @requirement("ui:chats")
+async def test_a_title_of_two_lines_is_whole_and_nothing_moves_under_the_pointer(player: Visitor) -> None:
+    title = f"write The lamp outside number {uuid4().int % 90 + 10}"
+    await player.asks(title)
+    await player.sees_state("Done")
+    row = player.page.get_by_role("navigation", name="Chats").get_by_role("link", name=title).first
+    await expect(row).to_be_visible()
+    cut = (
+        "(row) => [...row.querySelectorAll('span')].some((each) => each.scrollHeight > each.clientHeight + 1)"
+    )
+    assert not await row.evaluate(cut)
+    before = await row.bounding_box()
+    assert before is not None
+    assert before["height"] > 40, "two lines"
+    await row.hover()
+    assert await row.bounding_box() == before
+
+
+@requirement("ui:chats")
 async def test_older_chats_come_as_one_scrolls(visitors: Visitors, tmp_path: Path) -> None:
     env = {"TEST_ROOM": str(tmp_path)}
     async with farhand_process("tests.browser.stage:agent", env=env) as server:
