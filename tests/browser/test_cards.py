@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from tests.browser.visitor import Visitor
 from tests.requirement import requirement
@@ -110,6 +110,33 @@ async def test_a_photo_is_allowed_taken_looked_at_and_used(guest: Visitor) -> No
     thumbnail = guest.rows.locator("img")
     await expect(thumbnail).to_be_visible()
     assert await thumbnail.evaluate("image => image.decode().then(() => image.naturalWidth)") > 0
+
+
+async def test_the_camera_is_off_until_a_press_even_if_allowed_and_no_button_moves_under_it(
+    guest: Visitor,
+) -> None:
+    await guest.tries("Take a photo")
+    await guest.presses("Allow once")
+    card = guest.card("Take a photo")
+    await expect(card.get_by_text("The camera is off until you press Take photo.")).to_be_visible()
+    assert await card.locator("video").evaluate("video => video.srcObject") is None
+    before = await _top(card, "Take photo")
+    await card.get_by_role("button", name="Take photo").click()
+    live = card.get_by_label("Live view")
+    await expect(live).to_be_visible()
+    assert await live.evaluate("video => video.srcObject.active")
+    assert await _top(card, "Take now") == before
+    await expect(card.get_by_role("button", name="Use photo")).to_be_visible()
+    assert await _top(card, "Use photo") == before
+    await guest.presses("Skip")
+
+
+async def _top(card: Locator, name: str) -> float:
+    """Of a button, from the top of its card: the chat around it may scroll."""
+    button, frame = await card.get_by_role("button", name=name).bounding_box(), await card.bounding_box()
+    assert button is not None
+    assert frame is not None
+    return round(button["y"] - frame["y"])
 
 
 async def test_a_photo_can_be_a_file_instead(guest: Visitor) -> None:

@@ -63,7 +63,12 @@ async def test_an_agent_has_its_own_title_welcome_starters_and_words_and_nothing
     await expect(player.main.get_by_role("list", name="Try one").get_by_role("button")).to_have_count(2)
     await expect(player.main.get_by_placeholder("Tell it what to play")).to_be_visible()
     chats = player.page.get_by_role("navigation", name="Chats")
-    await expect(chats.get_by_text("The stage")).to_be_visible()
+    name = await chats.get_by_text("The stage").bounding_box()
+    theme = await chats.get_by_role("button", name="Theme").bounding_box()
+    assert name is not None
+    assert theme is not None
+    # a long name has the width of the list to itself
+    assert theme["y"] > name["y"] + name["height"]
     # chats of others on this stage may have questions, and those are counted first
     await expect(player.page).to_have_title(re.compile(r"^(\(\d+\) )?The stage$"))
     await player.main.get_by_role("button", name="Choose").click()
@@ -108,6 +113,24 @@ async def test_a_chat_is_renamed_found_by_its_words_and_deleted(player: Visitor)
     await chats.get_by_role("button", name=f"Delete {title}").click()
     await expect(chats.get_by_role("link", name=title)).to_have_count(0)
     await player.is_welcome()
+
+
+@requirement("ui:chats")
+async def test_a_title_of_two_lines_is_whole_and_nothing_moves_under_the_pointer(player: Visitor) -> None:
+    title = f"write The lamp outside number {uuid4().int % 90 + 10}"
+    await player.asks(title)
+    await player.sees_state("Done")
+    row = player.page.get_by_role("navigation", name="Chats").get_by_role("link", name=title).first
+    await expect(row).to_be_visible()
+    cut = (
+        "(row) => [...row.querySelectorAll('span')].some((each) => each.scrollHeight > each.clientHeight + 1)"
+    )
+    assert not await row.evaluate(cut)
+    before = await row.bounding_box()
+    assert before is not None
+    assert before["height"] > 40, "two lines"
+    await row.hover()
+    assert await row.bounding_box() == before
 
 
 @requirement("ui:chats")

@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, expect
+from playwright.async_api import Browser, Page, expect
 
 from tests.browser.axe import findings
 from tests.browser.doc_pages import printed
@@ -86,8 +86,12 @@ async def test_the_recipe_of_the_readme_works_in_a_new_app(
     [recipe] = [
         block.code for block in printed() if block.source.endswith("react/README.md") and block.number == 0
     ]
+    draft = tmp_path / "scratch/old-draft.txt"
+    draft.parent.mkdir()
+    draft.write_text("Dear all,")
     with site(tmp_path / "app/dist") as origin:
-        async with farhand_process("demo", "--allow-origin", origin) as server:
+        env = {"FARHAND_DEMO_FOLDER": str(draft.parent)}
+        async with farhand_process("demo", "--allow-origin", origin, env=env) as server:
             code = recipe.replace("http://127.0.0.1:8787", server.url)
             code = code.replace("choose-16-or-more-characters", server.token)
             await build(tmp_path / "app", react, tarballs, code)
@@ -103,6 +107,34 @@ async def test_the_recipe_of_the_readme_works_in_a_new_app(
                 await card.get_by_role("button", name="Send answer").click()
                 await expect(page.get_by_text("Nice to meet you, Ada.")).to_be_visible()
                 await expect(card).to_have_count(0)
+                await allows_nothing_by_accident(page)
+                assert draft.exists()
+                await page.get_by_role("textbox", name="Message").fill("Delete the file old-draft.txt")
+                await page.get_by_role("button", name="Send message").click()
+                await page.get_by_role("button", name="Allow once").click()
+                await expect(page.get_by_text("old-draft.txt is gone").first).to_be_visible()
+                assert not draft.exists()
+
+
+async def allows_nothing_by_accident(page: Page) -> None:
+    """Enter pressed again, Enter held down, and a sentence with the letters of the buttons."""
+    box = page.get_by_role("textbox", name="Message")
+    await box.fill("Delete the file old-draft.txt")
+    await box.press("Enter")
+    await page.keyboard.press("Enter")
+    allow = page.get_by_role("button", name="Allow once")
+    await expect(allow).to_be_enabled()
+    await expect(box).to_be_focused()
+    for _ in range(30):
+        await page.keyboard.down("Enter")
+    await page.keyboard.up("Enter")
+    await page.keyboard.type("and then delete all of it, a and d")
+    await allow.evaluate("button => button.click()")
+    # it can be denied, and that is its end: so nothing had been allowed
+    await page.get_by_role("button", name="Deny").click()
+    await page.get_by_role("button", name="Deny").click()
+    await expect(page.get_by_text("Denied", exact=True)).to_be_visible()
+    await box.fill("")
 
 
 async def build(app: Path, react: str, tarballs: list[Path], code: str) -> None:

@@ -100,6 +100,7 @@ export const WORDS = {
   sendingFile: "Sending the file",
   photoTitle: (subject: string): string => (subject === "" ? "Take a photo" : `Take a photo of ${subject}`),
   photoContext: "Uses your camera once",
+  cameraOff: "The camera is off until you press Take photo.",
   takePhoto: "Take photo",
   takeNow: (seconds: number): string => `Take now (${seconds})`,
   usePhoto: "Use photo",

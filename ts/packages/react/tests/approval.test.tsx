@@ -200,6 +200,12 @@ it("what hides in a value is shown as marks", () => {
   expect([...document.querySelectorAll(".fh-mark")].map(({ textContent }) => textContent)).toEqual(["⏎ ×120", "U+202E", "U+200B"]);
 });
 
+it("its parameters have names of words, and beside the tool's name is how long there is to decide", () => {
+  render(card({ insured_since: "2019", _id: "7" }, { name: "open", deadline: Date.now() + 90_000 }));
+  expect(screen.getAllByRole("rowheader").map(({ textContent }) => textContent)).toEqual(["insured since", "_id"]);
+  expect(document.querySelector(".fh-aside")?.textContent).toBe("delete_file 1:30");
+});
+
 it("a number that the browser could not keep exactly says so, and cannot be sent back by an edit", () => {
   requirement("approval:readable");
   render(card(JSON.parse('{"amount": 9007199254740993, "rows": [{"id": -9007199254740995}], "small": 12}') as Record<string, unknown>));

@@ -32,10 +32,7 @@ export function Sidebar({ route, lists, starters, onStarter }: SidebarProps): Re
   const waiting = new Set(lists.inbox.map(({ threadId }) => threadId));
   return (
     <nav aria-label={words.chats} className="flex h-full flex-col overflow-hidden">
-      <div className="flex items-center gap-0.5 pt-3 pr-2.5 pb-2.5 pl-[18px]">
-        <span className="mr-auto min-w-0"><Brand {...(logo === undefined ? {} : { logo })} name={about?.title ?? "farhand"} /></span>
-        <Switches />
-      </div>
+      <div className="pt-3.5 pr-2.5 pb-3 pl-[18px]"><Brand {...(logo === undefined ? {} : { logo })} name={about?.title ?? "farhand"} /></div>
       <ul className="px-2.5">
         <Item href={hrefOf({ view: "new" })} icon={<Plus size={16} />} isHere={route.view === "new"}>{words.newChat}</Item>
         <Item href={hrefOf({ view: "inbox" })} icon={<Inbox size={16} />} isHere={route.view === "inbox"} badge={lists.inbox.length}>{words.inbox}</Item>
@@ -171,7 +168,10 @@ function Foot(): ReactNode {
         <span className="size-1.5 shrink-0 rounded-full bg-current" aria-hidden="true" />
         {isLive ? words.connected : words.notConnected}
       </p>
-      {model !== undefined && <p className="mt-1.5 [overflow-wrap:anywhere]">{model.startsWith("scripted") ? words.scripted : model}</p>}
+      <div className="mt-1 -mr-1.5 -mb-1 flex items-center gap-0.5">
+        <p className="mr-auto [overflow-wrap:anywhere]">{model?.startsWith("scripted") ? words.scripted : model}</p>
+        <Switches />
+      </div>
     </div>
   );
 }

@@ -5,7 +5,7 @@ import { useNow } from "../memory.ts";
 import { questionOf, shareIn, titleOf, toolTitle } from "../sentences.ts";
 import { useCardHost, useOwnCard, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";
-import { type CardView, longTime } from "../view.ts";
+import { type CardView, type Kind, longTime } from "../view.ts";
 import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
 import { ApprovalCard } from "./approval.tsx";
@@ -72,40 +72,29 @@ function Progress({ name, text }: { name: string; text: string }): ReactNode {
   );
 }
 
+const CARDS: Readonly<Record<Kind, (card: { readonly view: CardView }) => ReactNode>> = {
+  confirm: ConfirmCard,
+  text: TextCard,
+  select: SelectCard,
+  file: FileCard,
+  photo: PhotoCard,
+  location: LocationCard,
+  open_page: OpenPageCard,
+  clipboard: ClipboardCard,
+  color: ColorCard,
+  form: FormCard,
+  approval: ApprovalCard,
+  unknown: UnknownCard,
+};
+
 function Question({ view }: { view: CardView }): ReactNode {
   const Own = useOwnCard(view);
   const { isOff, answer, skip } = useAnswer(view);
   if (Own !== undefined) {
     return <Own view={view} isOff={isOff} answer={answer} skip={skip} />;
   }
-  switch (view.kind) {
-    case "confirm":
-      return <ConfirmCard view={view} />;
-    case "text":
-      return <TextCard view={view} />;
-    case "select":
-      return <SelectCard view={view} />;
-    case "file":
-      return <FileCard view={view} />;
-    case "photo":
-      return <PhotoCard view={view} />;
-    case "location":
-      return <LocationCard view={view} />;
-    case "open_page":
-      return <OpenPageCard view={view} />;
-    case "clipboard":
-      return <ClipboardCard view={view} />;
-    case "color":
-      return <ColorCard view={view} />;
-    case "form":
-      return <FormCard view={view} />;
-    case "approval":
-      return <ApprovalCard view={view} />;
-    case "unknown":
-      return <UnknownCard view={view} />;
-    default:
-      return unreachable(view.kind);
-  }
+  const Card = CARDS[view.kind];
+  return <Card view={view} />;
 }
 
 function Writing({ view }: { view: CardView }): ReactNode {

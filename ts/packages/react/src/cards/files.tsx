@@ -125,6 +125,7 @@ export function PhotoCard({ view }: Card): ReactNode {
       {camera.isBlocked && <Note tone="red">{words.allowCamera}</Note>}
       {fault !== undefined && <Note tone="red">{fault}</Note>}
       <video ref={camera.video} className="fh-view" hidden={!camera.isLive} autoPlay playsInline muted onLoadedMetadata={bringCardInSight} aria-label={words.liveView} />
+      {!camera.isLive && !camera.isBlocked && photo === undefined && <p className="fh-view fh-off">{words.cameraOff}</p>}
       {camera.preview !== undefined && <img className="fh-view" src={camera.preview} alt={words.photoTaken} onLoad={bringCardInSight} />}
       {share !== undefined && <Progress share={share} />}
     </Frame>

@@ -52,8 +52,7 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
           <h2 id={`${id}t`} className="fh-title" tabIndex={-1}><VisibleText pieces={piecesOf(title)} /></h2>
           <p id={`${id}c`} className="fh-context">{state.name === "sending" ? words.sendingAnswer : context}</p>
         </div>
-        {/* an approval has days, and says until when below the talk */}
-        <div className="fh-aside">{aside}{(aside === undefined || kind !== "approval") && <Aside state={state} />}</div>
+        <div className="fh-aside">{aside}<Aside state={state} /></div>
       </header>
       {children !== undefined && <div className="fh-body">{children}</div>}
       {actions !== undefined && <div className="fh-actions">{actions}</div>}

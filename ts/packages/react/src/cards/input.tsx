@@ -50,7 +50,8 @@ export function InputTable({ input }: { input: Input }): ReactNode {
 }
 
 function Name({ name }: { name: string }): ReactNode {
-  const { pieces, hidden } = fold(name, NAME_AT_MOST);
+  // as words, like the labels of a form
+  const { pieces, hidden } = fold(name.replace(/(?<=\w)_(?=\w)/g, " "), NAME_AT_MOST);
   return <><VisibleText pieces={pieces} />{hidden > 0 && <Hidden count={hidden} />}</>;
 }
 

@@ -34,9 +34,9 @@ export function Row({ view: given }: { view: CardView }): ReactNode {
               <span className="fh-context">{wordsOf(view, words)}</span>
             </span>
           </span>
+          {tookMs !== undefined && <span className="fh-took">{durationOf(tookMs)}</span>}
           {view.answeredBy !== undefined && <span className="fh-took">{words.answeredBy(view.answeredBy)}</span>}
           {view.isEdited === true && <span className="fh-took">{view.answeredBy === undefined ? words.changedByYou : words.changed}</span>}
-          {tookMs !== undefined && <span className="fh-took">{durationOf(tookMs)}</span>}
         </summary>
         <Details view={view} />
       </details>
