@@ -44,9 +44,13 @@ class HttpExchange:
             left()
 
     async def listen(self) -> None:
-        """Returns when the peer has disconnected."""
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
+        """Returns when the peer has disconnected. If the server fails, nobody reads any more either."""
+        try:
+            while (await self.receive())["type"] != "http.disconnect":
+                pass
+        except Exception:
+            await self.cut()
+            raise
         await self.cut()
 
     async def cut(self) -> None:

@@ -60,17 +60,16 @@ async def send_frames(
     """
     body = _Body(exchange, source, stall_after)
     exchange.when_over(body.leave)
+    # no task group: for as long as the stream is open it would keep more than the task itself
+    listener = asyncio.create_task(exchange.listen())  # noqa: TID251
     try:
-        async with asyncio.TaskGroup() as group:
-            listener = group.create_task(exchange.listen())
-            end = await body.write(headers, keep_alive)
-            listener.cancel()
-    except ExceptionGroup as faults:
-        # the task group is an implementation detail: raise what the source raised
-        raise faults.exceptions[0] from None
+        return await body.write(headers, keep_alive)
     finally:
         body.close()
-    return end
+        listener.cancel()
+        await asyncio.wait([listener])
+        if not listener.cancelled():
+            listener.result()
 
 
 class _Body:
@@ -119,11 +118,10 @@ class _Body:
         return self._lost or StreamEnd.FINISHED
 
     async def _send_body(self, body: bytes, *, has_more: bool) -> None:
-        for start in range(0, len(body) or 1, PIECE):
-            end = start + PIECE
-            piece = body if len(body) <= PIECE else body[start:end]
-            is_more = has_more or end < len(body)
-            await self._send({"type": "http.response.body", "body": piece, "more_body": is_more})
+        while len(body) > PIECE:
+            await self._send({"type": "http.response.body", "body": body[:PIECE], "more_body": True})
+            body = body[PIECE:]
+        await self._send({"type": "http.response.body", "body": body, "more_body": has_more})
 
     async def _send(self, message: Message) -> None:
         if self._lost is not None:

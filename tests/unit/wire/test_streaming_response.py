@@ -132,6 +132,18 @@ async def test_a_fault_of_the_source_reaches_the_caller_as_it_was_raised(fault: 
     assert peer.bodies == [b"", b"a"]
 
 
+async def test_a_server_that_fails_while_it_listens_ends_the_stream_with_its_error() -> None:
+    peer, source = Peer(), Frames()
+
+    async def receive() -> Message:
+        await peer.has_sent(2)
+        raise LookupError("the server is broken")
+
+    with pytest.raises(LookupError):
+        await send_frames(HttpExchange(receive, peer.send), source, headers=HEADERS)
+    assert source.was_left
+
+
 @pytest.mark.parametrize("is_sending", [True, False])
 async def test_a_cancelled_stream_stays_cancelled(is_sending: bool) -> None:
     peer, source = Peer(), Frames()
