@@ -322,9 +322,7 @@ class Writer:
         self._writing = writing
         self._loop = asyncio.get_running_loop()
         # Any: the jobs of one transaction have answers of any type
-        self._queue: SimpleQueue[list[Job[Any]] | None] = SimpleQueue()
-        self._ordered: list[Job[Any]] = []
-        """The jobs of this turn of the loop, queued together: waking a thread costs more than a job."""
+        self._queue: SimpleQueue[Job[Any] | None] = SimpleQueue()
         self._unanswered: deque[Job[Any]] = deque()
         self._is_closed = False
         self._has_failed = False
@@ -338,10 +336,8 @@ class Writer:
         it is stored."""
         if self._is_closed:
             raise StoreDown("The store is closed.")
-        if not self._ordered:
-            self._loop.call_soon(self._hand_over)
         job = Job(work, self._loop.create_future())
-        self._ordered.append(job)
+        self._queue.put(job)
         return job.waiter
 
     async def check(self) -> None:
@@ -353,14 +349,8 @@ class Writer:
         """Waits for everything that was queued before."""
         if not self._is_closed:
             self._is_closed = True
-            self._hand_over()
             self._queue.put(None)
         await asyncio.shield(self._ended)
-
-    def _hand_over(self) -> None:
-        ordered, self._ordered = self._ordered, []
-        for start in range(0, len(ordered), AT_MOST):
-            self._queue.put(ordered[start : start + AT_MOST])
 
     def _run(self) -> None:
         jobs: list[Job[Any]] = []
@@ -379,14 +369,14 @@ class Writer:
     def _next_jobs(self) -> tuple[list[Job[Any]], bool]:
         """Waits for one and takes all others that are queued; also returns whether they are the last."""
         jobs: list[Job[Any]] = []
-        ordered = self._queue.get()
-        while ordered is not None:
-            jobs += ordered
+        job = self._queue.get()
+        while job is not None:
+            jobs.append(job)
             # this is the only consumer, so what the queue shows is there
             if len(jobs) >= AT_MOST or self._queue.empty():
                 break
-            ordered = self._queue.get()
-        return jobs, ordered is None
+            job = self._queue.get()
+        return jobs, job is None
 
     def _transact(self, jobs: list[Job[Any]]) -> None:
         self.transactions += 1
@@ -443,9 +433,10 @@ class Writer:
         self._is_closed = True
         while self._unanswered:
             self._unanswered.popleft().conclude()
-        self._hand_over()
         while not self._queue.empty():
-            jobs += self._queue.get_nowait() or []
+            left = self._queue.get_nowait()
+            if left is not None:
+                jobs.append(left)
         for job in jobs:
             job.error = StoreDown("The store is closed.")
             job.conclude()
