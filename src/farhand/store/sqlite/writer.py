@@ -53,15 +53,14 @@ class ThreadHeader:
         self.open_calls = open_calls
 
 
-class HeldThread(Struct):
-    """The records of a run at work that are not in the tables yet, or not in their current form. Never
-    changed once others can see it."""
+class HeldThread(Struct, frozen=True):
+    """The records of a run at work that are not in the tables yet, or not in their current form."""
 
     owner: Owner
     thread_id: str
-    run_id: str | None
-    calls: dict[str, Call] = {}
-    runs: dict[str, Run] = {}
+    run_id: str
+    run: Run | None
+    calls: tuple[Call, ...]
 
 
 class HeldRows:
@@ -119,23 +118,24 @@ class HeldRows:
         return [run for run in list(self._runs.values()) if run.owner == owner]
 
     def _add(self, held: HeldThread) -> None:
-        for call in held.calls.values():
+        for call in held.calls:
             found = FoundCall(held.owner, held.thread_id, call)
             self._calls[call.call_id] = found
             if call.approval is not None:
                 self._approvals[call.approval.approval_id] = found
-        self._runs.update(held.runs)
+        if held.run is not None:
+            self._runs[held.run_id] = held.run
 
     def _remove(self, before: HeldThread, held: HeldThread | None) -> None:
         """Removes what is in the tables from now on."""
-        for call_id, call in before.calls.items():
-            if held is None or call_id not in held.calls:
-                del self._calls[call_id]
+        kept = () if held is None else [call.call_id for call in held.calls]
+        for call in before.calls:
+            if call.call_id not in kept:
+                del self._calls[call.call_id]
                 if call.approval is not None:
                     self._approvals.pop(call.approval.approval_id, None)
-        for run_id in before.runs:
-            if held is None or run_id not in held.runs:
-                del self._runs[run_id]
+        if before.run is not None and (held is None or held.run_id != before.run_id):
+            del self._runs[before.run_id]
 
 
 class WriteConnection:
