@@ -27,6 +27,18 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0
 class HttpProtocol(StallGuard, HttpToolsProtocol):
     """Passes one request at a time to uvicorn; pipelined ones are buffered as bytes until it is answered."""
 
+    __slots__ = (
+        "_head_size",
+        "_head_tail",
+        "_head_timer",
+        "_headers",
+        "_is_answering",
+        "_is_in_head",
+        "_trailer_size",
+        "_unread",
+        "_url",
+    )
+
     # narrowed as uvicorn narrows it: it listens on stream sockets alone
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -105,6 +105,9 @@ class StallGuard(asyncio.Protocol):
     A slow peer that reads something now and then is not stalled.
     """
 
+    # slots, since the dictionary of uvicorn's class is shared by its connections only while it is small
+    __slots__ = ("_idle_checks", "_peer", "_stall_timer", "_unsent")
+
     stalled_after_sec = 30.0
 
     # narrowed as in uvicorn, which uses stream sockets only

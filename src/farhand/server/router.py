@@ -67,6 +67,8 @@ def _trim_headers(app: ASGIApp) -> ASGIApp:
     """Outermost, so that nothing reads a header before."""
 
     def call(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        return app({**scope, "headers": trimmed(scope["headers"])}, receive, send)
+        # in place, since a stream would keep a copy of its scope for as long as it is open
+        scope["headers"] = trimmed(scope["headers"])
+        return app(scope, receive, send)
 
     return call

@@ -178,25 +178,34 @@ def _add_rows(writing: WriteConnection, rows: Rows, header: ThreadHeader, append
 
 def _add_lookups(writing: WriteConnection, rows: Rows, header: ThreadHeader, append: Append) -> None:
     """Writes the records of calls and runs, or holds back those of a run that is at work."""
-    no, row = header.no, append.thread
+    no, row, owner = header.no, append.thread, append.owner
     before = writing.held.get(no)
     run_id = row.run_id if row is not None and header.can_go_on and not row.is_parked else None
-    if before is None and run_id is None:
-        _write_lookups(rows, no, append.owner, calls=append.calls, runs=append.runs)
-        return
-    calls = {call.call_id: call for call in append.calls}
-    runs = {run.run_id: run for run in append.runs}
+    calls, runs = append.calls, append.runs
     if before is not None:
         run_id = before.run_id if row is None else run_id
-        calls, runs = before.calls | calls, before.runs | runs
-    held = HeldThread(append.owner, append.thread_id, run_id)
-    if run_id is not None:
-        held.runs = {run_id: runs.pop(run_id)} if run_id in runs else {}
-        waiting = [call for call in calls.values() if call.run_id == run_id and _can_wait(call)]
-        if len(waiting) <= HELD_CALLS:
-            held.calls = {call.call_id: calls.pop(call.call_id) for call in waiting}
-    _write_lookups(rows, no, append.owner, calls=calls.values(), runs=runs.values())
-    writing.held.put(no, held if held.calls or held.runs else None)
+        calls, runs = _newest(before, append)
+    if run_id is None:
+        _write_lookups(rows, no, owner, calls=calls, runs=runs)
+        if before is not None:
+            writing.held.put(no, None)
+        return
+    waiting = tuple([call for call in calls if call.run_id == run_id and _can_wait(call)])
+    if len(waiting) > HELD_CALLS:
+        waiting = ()
+    run = next((each for each in runs if each.run_id == run_id), None)
+    others = [call for call in calls if call not in waiting]
+    _write_lookups(rows, no, owner, calls=others, runs=[each for each in runs if each is not run])
+    is_any = waiting or run is not None
+    writing.held.put(no, HeldThread(owner, append.thread_id, run_id, run, waiting) if is_any else None)
+
+
+def _newest(before: HeldThread, append: Append) -> tuple[tuple[Call, ...], tuple[Run, ...]]:
+    """The held records and those of the append, which replace them."""
+    calls = {call.call_id: call for call in (*before.calls, *append.calls)}
+    if before.run is None or before.run_id in [run.run_id for run in append.runs]:
+        return tuple(calls.values()), append.runs
+    return tuple(calls.values()), (before.run, *append.runs)
 
 
 def _can_wait(call: Call) -> bool:
@@ -210,7 +219,8 @@ def write_held(writing: WriteConnection, numbers: Iterable[int]) -> None:
     for no in numbers:
         held = writing.held.get(no)
         if held is not None:
-            _write_lookups(rows, no, held.owner, calls=held.calls.values(), runs=held.runs.values())
+            runs = () if held.run is None else (held.run,)
+            _write_lookups(rows, no, held.owner, calls=held.calls, runs=runs)
             writing.held.put(no, None)
     rows.write(writing.db)
 

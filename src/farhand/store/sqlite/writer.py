@@ -4,8 +4,8 @@ Everything that queued up during the last transaction goes into the next one, so
 serves all of it. Callers are answered once it is durable. If the disk refuses, every caller in the
 transaction gets an error, nothing of it is written, and the next one is tried as usual.
 
-No other process writes the file, so versions, feed numbers, tools and totals stay valid once read. What a
-transaction adds to them counts once it is committed, and is dropped on rollback.
+No other process writes the file, so versions, feed numbers, tools and totals stay valid once read. They are
+read again after a rollback.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.errors import StoreDown
 from farhand.store.base import CallKey, FoundCall
-from farhand.store.guards import Counts, Totals
+from farhand.store.guards import Totals
 from farhand.store.sqlite.file import StoreFile
 from farhand.store.sqlite.migrate import rewrite_header
 
@@ -53,15 +53,14 @@ class ThreadHeader:
         self.open_calls = open_calls
 
 
-class HeldThread(Struct):
-    """The records of a run at work that are not in the tables yet, or not in their current form. Never
-    changed once others can see it."""
+class HeldThread(Struct, frozen=True):
+    """The records of a run at work that are not in the tables yet, or not in their current form."""
 
     owner: Owner
     thread_id: str
-    run_id: str | None
-    calls: dict[str, Call] = {}
-    runs: dict[str, Run] = {}
+    run_id: str
+    run: Run | None
+    calls: tuple[Call, ...]
 
 
 class HeldRows:
@@ -119,23 +118,24 @@ class HeldRows:
         return [run for run in list(self._runs.values()) if run.owner == owner]
 
     def _add(self, held: HeldThread) -> None:
-        for call in held.calls.values():
+        for call in held.calls:
             found = FoundCall(held.owner, held.thread_id, call)
             self._calls[call.call_id] = found
             if call.approval is not None:
                 self._approvals[call.approval.approval_id] = found
-        self._runs.update(held.runs)
+        if held.run is not None:
+            self._runs[held.run_id] = held.run
 
     def _remove(self, before: HeldThread, held: HeldThread | None) -> None:
         """Removes what is in the tables from now on."""
-        for call_id, call in before.calls.items():
-            if held is None or call_id not in held.calls:
-                del self._calls[call_id]
+        kept = () if held is None else [call.call_id for call in held.calls]
+        for call in before.calls:
+            if call.call_id not in kept:
+                del self._calls[call.call_id]
                 if call.approval is not None:
                     self._approvals.pop(call.approval.approval_id, None)
-        for run_id in before.runs:
-            if held is None or run_id not in held.runs:
-                del self._runs[run_id]
+        if before.run is not None and (held is None or held.run_id != before.run_id):
+            del self._runs[before.run_id]
 
 
 class WriteConnection:
@@ -146,8 +146,6 @@ class WriteConnection:
         self.now = now
         self.held = HeldRows()
         self._counts = TenantCounts()
-        self._pending: list[tuple[Owner, Counts]] = []
-        """Changes that count from the next commit on."""
         self._threads: dict[tuple[Owner, str], ThreadHeader] = {}
         self._last_thread_no: int | None = None
         self._feeds: dict[Owner, int] = {}
@@ -155,7 +153,7 @@ class WriteConnection:
 
     @property
     def counts(self) -> TenantCounts:
-        """As of the last commit."""
+        """Includes what the current transaction has written: the limits count that too."""
         return self._counts
 
     def begin(self) -> None:
@@ -166,15 +164,10 @@ class WriteConnection:
         self.held.commit()
         if len(self._counts.totals) + len(self._counts.tenants) > COUNTED:
             self.forget_counts()
-        tenants, totals = self._counts.tenants, self._counts.totals
-        for owner, more in self._pending:
-            if owner.tenant in tenants:
-                totals.add_counts(owner, more)
-        self._pending = []
 
     def roll_back(self) -> None:
         self.held.roll_back()
-        self._pending = []
+        self.forget_counts()
         self._threads.clear()
         self._last_thread_no = None
         self._feeds.clear()
@@ -186,8 +179,8 @@ class WriteConnection:
     def count(
         self, owner: Owner, *, threads: int = 0, running: int = 0, open_calls: int = 0, size: int = 0
     ) -> None:
-        """Counts from the next commit on."""
-        self._pending.append((owner, (threads, running, open_calls, size)))
+        if owner.tenant in self._counts.tenants:
+            self._counts.totals.add(owner, threads=threads, running=running, open_calls=open_calls, size=size)
 
     def count_tenant(self, tenant: str) -> TenantCounts:
         """From now on its totals are known."""
@@ -197,10 +190,6 @@ class WriteConnection:
                 owner = Owner(tenant, subject)
                 totals.add(owner, threads=threads, running=running, open_calls=calls, size=size)
             self._counts.tenants[tenant] = None
-            # these sums include what this transaction has written, which is added at its commit
-            for owner, more in self._pending:
-                if owner.tenant == tenant:
-                    totals.subtract_counts(owner, more)
         return self._counts
 
     def forget_counts(self) -> None:
@@ -322,9 +311,7 @@ class Writer:
         self._writing = writing
         self._loop = asyncio.get_running_loop()
         # Any: the jobs of one transaction have answers of any type
-        self._queue: SimpleQueue[list[Job[Any]] | None] = SimpleQueue()
-        self._ordered: list[Job[Any]] = []
-        """The jobs of this turn of the loop, queued together: waking a thread costs more than a job."""
+        self._queue: SimpleQueue[Job[Any] | None] = SimpleQueue()
         self._unanswered: deque[Job[Any]] = deque()
         self._is_closed = False
         self._has_failed = False
@@ -338,10 +325,8 @@ class Writer:
         it is stored."""
         if self._is_closed:
             raise StoreDown("The store is closed.")
-        if not self._ordered:
-            self._loop.call_soon(self._hand_over)
         job = Job(work, self._loop.create_future())
-        self._ordered.append(job)
+        self._queue.put(job)
         return job.waiter
 
     async def check(self) -> None:
@@ -353,14 +338,8 @@ class Writer:
         """Waits for everything that was queued before."""
         if not self._is_closed:
             self._is_closed = True
-            self._hand_over()
             self._queue.put(None)
         await asyncio.shield(self._ended)
-
-    def _hand_over(self) -> None:
-        ordered, self._ordered = self._ordered, []
-        for start in range(0, len(ordered), AT_MOST):
-            self._queue.put(ordered[start : start + AT_MOST])
 
     def _run(self) -> None:
         jobs: list[Job[Any]] = []
@@ -379,14 +358,14 @@ class Writer:
     def _next_jobs(self) -> tuple[list[Job[Any]], bool]:
         """Waits for one and takes all others that are queued; also returns whether they are the last."""
         jobs: list[Job[Any]] = []
-        ordered = self._queue.get()
-        while ordered is not None:
-            jobs += ordered
+        job = self._queue.get()
+        while job is not None:
+            jobs.append(job)
             # this is the only consumer, so what the queue shows is there
             if len(jobs) >= AT_MOST or self._queue.empty():
                 break
-            ordered = self._queue.get()
-        return jobs, ordered is None
+            job = self._queue.get()
+        return jobs, job is None
 
     def _transact(self, jobs: list[Job[Any]]) -> None:
         self.transactions += 1
@@ -443,9 +422,10 @@ class Writer:
         self._is_closed = True
         while self._unanswered:
             self._unanswered.popleft().conclude()
-        self._hand_over()
         while not self._queue.empty():
-            jobs += self._queue.get_nowait() or []
+            left = self._queue.get_nowait()
+            if left is not None:
+                jobs.append(left)
         for job in jobs:
             job.error = StoreDown("The store is closed.")
             job.conclude()
