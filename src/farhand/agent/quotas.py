@@ -9,12 +9,9 @@ per process. The store counts stored bytes, once enough new bytes have come in t
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from math import ceil
 from typing import TypeAlias, TypeVar
-from weakref import WeakValueDictionary
 
 from farhand.clock import monotonic
 from farhand.core.principal import Owner
@@ -42,16 +39,15 @@ Key: TypeAlias = tuple[str, str | None]
 
 class Quotas:
     def __init__(self, eventlog: EventLog, limits: Limits) -> None:
-        self.at_work: Counter[Key] = Counter()
+        self.at_work: dict[Key, int] = {}
         """Runs that this process advances, by tenant and subject."""
         self._resting: set[tuple[str, int]] = set()
         """Runs that are advanced here but only wait, by run and fence."""
         self.exempt: Owner | None = None
         """The owner that no quota applies to."""
         self._log = eventlog
-        self._looking: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
-        self._starting: Counter[Key] = Counter()
-        self._threads: Counter[tuple[Owner, str]] = Counter()
+        self._starting: dict[Key, int] = {}
+        self._threads: dict[tuple[Owner, str], int] = {}
         """Threads in which runs are being started: of several posts to one thread, at most one starts a
         run."""
         self._quotas = (
@@ -67,35 +63,34 @@ class Quotas:
             ),
         )
 
-    @asynccontextmanager
-    async def place(self, owner: Owner, thread_id: str, size: int) -> AsyncIterator[None]:
+    def place(self, owner: Owner, thread_id: str, size: int) -> Place:
         """Reserves a place for a run that is about to be stored, with a message of this size; raises
         `TooMany` if there is none.
 
         When it exits, the run counts as at work.
         """
-        if owner == self.exempt:
-            yield
-            return
-        keys = _keys(owner)
+        return Place(self, owner, thread_id, size)
+
+    async def reserve(self, owner: Owner, thread_id: str, size: int) -> None:
         thread = (owner, thread_id)
-        # one per owner at a time: a place that is found and not taken yet would be given away twice
-        async with self._looking.setdefault(owner, asyncio.Lock()):
-            if not self._threads[thread]:
-                await self._find(keys, size)
-                self._starting.update(keys)
-            self._threads[thread] += 1
-        try:
-            yield
-        finally:
-            _take_off(self._threads, thread)
-            if thread not in self._threads:
-                for key in keys:
-                    _take_off(self._starting, key)
+        if thread not in self._threads:
+            keys = _keys(owner)
+            await self._find(keys, size)
+            if thread in self._threads:
+                # another post to the thread has found a place in the meantime
+                self._free(keys)
+        _add(self._threads, thread)
+
+    def release(self, owner: Owner, thread_id: str) -> None:
+        thread = (owner, thread_id)
+        _take_off(self._threads, thread)
+        if thread not in self._threads:
+            self._free(_keys(owner))
 
     def begin(self, run: Run) -> None:
         """This claim on the run has work to do here."""
-        self.at_work.update(_keys(run.owner))
+        for key in _keys(run.owner):
+            _add(self.at_work, key)
 
     def rest(self, run: Run) -> None:
         """It only waits from now on: its tools wait for answers."""
@@ -110,8 +105,9 @@ class Quotas:
 
     def end(self, run: Run) -> None:
         """No task advances it here any more."""
-        if (run.run_id, run.fence) in self._resting:
-            self._resting.discard((run.run_id, run.fence))
+        claim = (run.run_id, run.fence)
+        if claim in self._resting:
+            self._resting.discard(claim)
             return
         for key in _keys(run.owner):
             _take_off(self.at_work, key)
@@ -122,23 +118,35 @@ class Quotas:
             quota.uncount_start(key)
 
     async def _find(self, keys: tuple[Key, Key], size: int) -> None:
-        for quota, key in zip(self._quotas, keys, strict=True):
-            await self._check_running(quota, key)
-            if quota.may_be_full(key, size):
-                await self._check_stored(quota, key, size)
-        now = monotonic()
-        for quota, key in zip(self._quotas, keys, strict=True):
-            quota.count_start(key, now)
+        taken: list[Key] = []
+        try:
+            for quota, key in zip(self._quotas, keys, strict=True):
+                if quota.may_be_full(key, size):
+                    await self._check_stored(quota, key, size)
+                await self._check_running(quota, key)
+                # at once: a place that is found and not taken yet would be given away twice
+                _add(self._starting, key)
+                taken.append(key)
+            now = monotonic()
+            for quota, key in zip(self._quotas, keys, strict=True):
+                quota.count_start(key, now)
+        except BaseException:
+            self._free(taken)
+            raise
+
+    def _free(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            _take_off(self._starting, key)
 
     async def _check_running(self, quota: _Quota, key: Key) -> None:
-        here = self.at_work[key] + self._starting[key]
+        here = self.at_work.get(key, 0) + self._starting.get(key, 0)
         if here >= quota.running:
             raise quota.too_many_runs(here)
         if here < quota.asks_from or not self._log.is_shared:
             return
         everywhere = await self._log.count_running(*key)
         looks = LOOKS
-        while everywhere + self._starting[key] >= quota.running:
+        while everywhere + self._starting.get(key, 0) >= quota.running:
             if everywhere >= quota.running or not looks:
                 raise quota.too_many_runs(everywhere)
             looks -= 1
@@ -150,6 +158,26 @@ class Quotas:
         if kept + size > quota.stored:
             raise quota.too_much(kept)
         quota.counted(key)
+
+
+class Place:
+    """A place for one run while that is being stored. Use it as an asynchronous context manager."""
+
+    __slots__ = ("_owner", "_quotas", "_size", "_thread_id")
+
+    def __init__(self, quotas: Quotas, owner: Owner, thread_id: str, size: int) -> None:
+        self._quotas = quotas
+        self._owner = owner
+        self._thread_id = thread_id
+        self._size = size
+
+    async def __aenter__(self) -> None:
+        if self._owner != self._quotas.exempt:
+            await self._quotas.reserve(self._owner, self._thread_id, self._size)
+
+    async def __aexit__(self, *error: object) -> None:
+        if self._owner != self._quotas.exempt:
+            self._quotas.release(self._owner, self._thread_id)
 
 
 class _Quota:
@@ -212,11 +240,15 @@ class _Quota:
         )
 
 
-def _take_off(counts: Counter[T], key: T) -> None:
+def _add(counts: dict[T, int], key: T) -> None:
+    counts[key] = counts.get(key, 0) + 1
+
+
+def _take_off(counts: dict[T, int], key: T) -> None:
     """Removes the key at zero."""
-    counts[key] -= 1
-    if not counts[key]:
-        del counts[key]
+    left = counts.pop(key) - 1
+    if left:
+        counts[key] = left
 
 
 def _keys(owner: Owner) -> tuple[Key, Key]:

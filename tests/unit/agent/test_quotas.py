@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 
 import pytest
 
@@ -24,7 +23,7 @@ from tests.requirement import requirement
 ANN = Owner("acme", "ann")
 
 
-def made(monkeypatch: pytest.MonkeyPatch, **limits: int) -> tuple[Quotas, list[float], Counter[Key]]:
+def made(monkeypatch: pytest.MonkeyPatch, **limits: int) -> tuple[Quotas, list[float], dict[Key, int]]:
     now = [1000.0]
     monkeypatch.setattr(quotas, "monotonic", lambda: now[0])
     limited = Quotas(EventLog(MemoryStore()), Limits(**limits))
