@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from farhand.core.call import Call, Phase
 from farhand.core.event import Notice
-from farhand.core.position import Entry, News
+from farhand.core.position import Entry, News, first_after
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.state import Allowed, ThreadState
@@ -217,7 +217,7 @@ class EventLog(Threads):
         if entries is None:
             loaded = await self.store.load(run.owner, run.thread_id, after=run.since)
             entries = entries_in(loaded.rows, run.run_id)
-        return [entry for entry in entries if entry.seq > after]
+        return entries[first_after(entries, after) :]
 
     # ------------------------------------------------------------------------------------------------ calls
 
