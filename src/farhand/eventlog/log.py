@@ -27,7 +27,6 @@ from farhand.eventlog.pubsub import (
     CLIENT_CALLS,
     DIRECT_CALLS,
     READING,
-    WAKE,
     Broker,
     RemoteReaders,
     client_topic,
@@ -74,8 +73,8 @@ class EventLog(Threads):
         self.expect: Callable[[Call], None] = lambda call: None
         """Called for every call that got a deadline here: a hint for the timer wheel."""
         self.on_run: Callable[[Run, bool], None] = lambda run, is_own: None
-        """Called for every run that started, parked, resumed or ended; the flag says whether this process
-        appended it."""
+        """Called for every run that started, parked, resumed or ended, and for a parked one that no longer
+        waits; the flag says whether this process appended it."""
         self.on_doubt: Callable[[Key, Run | None], None] = lambda key, run: None
         """Called for a thread whose last append may not be stored, with its run as that append would leave
         it; where other processes write too, only if this process claimed the run with it."""
@@ -365,10 +364,12 @@ class EventLog(Threads):
         for each in runs:
             self.broker.publish(freed_topic(each.run_id), None)
         run = changes.thread.run
-        if is_own and run is not None and run.is_parked and run.state is RunState.RUNNING:
-            self.broker.publish(WAKE, changes.thread.run_record())
         for each in runs:
             self.on_run(each, is_own)
+        if is_own and run is not None and run.is_parked and run.state is RunState.RUNNING:
+            record = changes.thread.run_record()
+            assert record is not None, "the thread has a run"
+            self.on_run(record, is_own)
 
     def _free_run(self, changes: Changes) -> None:
         """Wakes those who wait for the run, if it has something to do, or its tools, if it only waits."""

@@ -23,7 +23,6 @@ from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import (
     CLIENT_CALLS,
     DIRECT_CALLS,
-    WAKE,
     client_topic,
     feed_topic,
     freed_topic,
@@ -179,10 +178,10 @@ async def test_a_parked_run_is_brought_back_by_whoever_stored_its_last_answer(st
     run = await story.begin()
     await story.finish(asks_for("call_1"))
     await story.log.decide(ANN, "t1", lambda thread, _: runs.park(thread, run.fence))
-    with story.log.broker.subscribe(WAKE) as wake:
-        await _settle(story, "call_1")
-        [woken] = wake.items
-    assert isinstance(woken, Run)
+    moved: list[Run] = []
+    story.log.on_run = lambda run, is_own: moved.append(run)
+    await _settle(story, "call_1")
+    [woken] = moved
     assert (woken.run_id, woken.parked, woken.waits) == ("run_1", True, False)
 
 
