@@ -53,6 +53,20 @@ async def test_a_held_round_trip_in_a_thread_that_is_cached_is_three_appends_and
 
 
 @requirement("speed:transactions")
+async def test_a_parked_round_trip_is_three_appends_too(store: CountedStore, app: App) -> None:
+    await Trip(app, "t1").run()
+    store.asked.clear()
+    await Trip(app, "t1", message_id="m2").run(wait="turn")
+    eventlog = app.service.context.log
+    async with asyncio.timeout(20):
+        # nobody reads the run that the result has resumed
+        while (run := await eventlog.last_run(ANN, "t1")) is None or run.active:
+            await asyncio.sleep(0)
+    # the message with the first step and the park, the result with the claim, and the answer
+    assert store.asked == {"append": 3}
+
+
+@requirement("speed:transactions")
 async def test_an_ai_sdk_answer_reads_nothing_that_is_cached_and_little_else(tmp_path: Path) -> None:
     reads = await read_by_turns(f"sqlite:///{tmp_path}/reads.db")
     assert reads.cached == Counter()

@@ -63,7 +63,7 @@ class AgentContext:
         if self.choose_tools is not None:
             toolbox = await choose_toolbox(toolbox, self.choose_tools, context)
             self.remember(toolbox)
-        known = await self._find_brought(context, brought)
+        known = await self._find_brought(context, brought) if brought else ()
         return OfferedTools(context.owner, toolbox, self.sources, known, self.brought)
 
     async def _find_brought(self, context: Context, versions: Sequence[str]) -> list[Tool]:

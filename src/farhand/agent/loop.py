@@ -25,7 +25,7 @@ from farhand.core.decide.opening import Opening
 from farhand.core.decide.runs import StepResult
 from farhand.core.event import CallRejected, RunFailed, StepStarted
 from farhand.core.outcome import Failure, TimedOut, canonical
-from farhand.core.run import Run
+from farhand.core.run import Run, RunState
 from farhand.core.state import ThreadState
 from farhand.core.thread import AssistantMessage, Message, ResultsMessage, apart
 from farhand.errors import LostClaim, ModelFault
@@ -61,40 +61,49 @@ class Look(Struct, frozen=True):
     messages: list[Message]
     """Messages that the model has not received yet."""
     brought: tuple[str, ...] = ()
-    waiting: Run | None = None
-    """The run, if its last step has calls without an outcome."""
-    calls: list[Call] = []
-    """The calls of that step."""
+    waits: bool = False
+    """Whether only a person or a far hand can move the run on."""
+    calls: list[Call] | None = None
+    """The calls of the last step, if some have no outcome."""
 
 
 async def run(active: ActiveRun) -> Rest | None:
     """Returns None when the run has ended, or how it waits. A held run is run again, with the same context,
     when there may be more to do."""
     try:
-        while True:
-            look = await _look(active)
-            if look.waiting is None and not await _ask(active):
-                return None
-            rest = None if look.waiting is None else await _settle(active, look.waiting, look.calls)
+        look: Look | None = await _look(active)
+        while look is not None:
+            if look.calls is None:
+                look = await _ask(active)
+                continue
+            rest = await _settle(active, look.calls, waits=look.waits)
             if rest is not None:
                 return rest
+            look = await _look(active)
     except ModelFault as fault:
         failed = RunFailed(fault.code, fault.public, detail=fault.detail)
         await _fail(active, failed, hint=fault.hint, provider_words=fault.words)
-        return None
+    return None
 
 
 async def _look(active: ActiveRun) -> Look:
     known = len(active.messages)
+    active.hold.begin_look()
     look = await active.context.log.read_uncommitted(
         active.run.owner, active.run.thread_id, lambda thread: _seen(thread, active.run, known)
     )
     if look is None:
         # its tools were not started here, and two workers must not both ask the model
         raise LostClaim(f"Run {active.run.run_id} was taken over.")
+    active.writer.follow(look.last_seq)
+    if active.hold.listens and not look.waits:
+        active.hold.end()
+    return _note(active, look)
+
+
+def _note(active: ActiveRun, look: Look) -> Look:
     active.step, active.brought = look.step, look.brought
     active.messages += map(apart, look.messages)
-    active.writer.follow(look.last_seq)
     return look
 
 
@@ -104,14 +113,19 @@ def _seen(thread: ThreadState, claimed: Run, known: int) -> Look | None:
     if run is None or run.run_id != claimed.run_id or run.fence != claimed.fence or not run.is_active:
         return None
     last = thread.messages[-1] if thread.messages else None
-    new = thread.messages[known:]
-    if isinstance(last, AssistantMessage) and last.run_id == run.run_id and last.asked:
-        return Look(run.step, run.seq, new, run.brought, thread.run_record(), thread.step_calls())
-    return Look(run.step, run.seq, new, run.brought)
+    is_open = isinstance(last, AssistantMessage) and last.run_id == run.run_id and bool(last.asked)
+    return Look(
+        run.step,
+        run.seq,
+        thread.messages[known:],
+        run.brought,
+        run.state is RunState.WAITING,
+        thread.step_calls() if is_open else None,
+    )
 
 
-async def _ask(active: ActiveRun) -> bool:
-    """Asks the model for its next step and stores it; False if the run ended with it."""
+async def _ask(active: ActiveRun) -> Look | None:
+    """Asks the model for its next step and stores it; None if the run ended with it."""
     context, run = active.context, active.run
     trouble = _trouble(active)
     person = person_of(run)
@@ -122,7 +136,7 @@ async def _ask(active: ActiveRun) -> bool:
         await _fail(active, trouble)
         if isinstance(context.model, StatefulModel):
             await context.model.leave(prompt)
-        return False
+        return None
     if isinstance(active.messages[-1], ResultsMessage) and not context.log.is_shared:
         # a model never gets a result that a crash could take back
         await context.log.read(run.owner, run.thread_id, lambda thread: None)
@@ -139,10 +153,10 @@ async def _ask(active: ActiveRun) -> bool:
 
 async def _store(
     active: ActiveRun, collector: StepCollector, calls: tuple[Opening | CallRejected, ...], stop: Stop
-) -> bool:
-    """Stores the message, its calls and their events in one append: none of them exists without the
-    others."""
-    context, run = active.context, active.run
+) -> Look | None:
+    """Stores the message, its calls and their events in one append: none of them exists without the others.
+    None if the run ended with it."""
+    context, run, known = active.context, active.run, len(active.messages)
     is_last = not (stop.reason == "pause" or (calls and stop.reason == "calls"))
     waiting = sum(isinstance(each, Opening) and each.has_to_wait for each in calls)
     room = await context.open_call_limit.left(run.owner.tenant) if waiting else 0
@@ -158,26 +172,26 @@ async def _store(
         is_last=is_last,
         is_delivered=_is_read(active),
     )
-    last_seq = await context.log.decide_uncommitted(
+    is_claimed, look = await context.log.decide_uncommitted(
         run.owner,
         run.thread_id,
         lambda thread, now: runs.finish_step(
             thread, run.fence, result, now=now, settings=context.settings, room=room
         ),
-        _last_seq,
+        lambda thread, is_claimed: (is_claimed, _seen(thread, run, known)),
     )
-    active.writer.note(last_seq)
+    if not is_claimed:
+        raise LostClaim(f"Run {run.run_id} was taken over.")
     context.open_call_limit.use(run.owner.tenant, waiting)
-    return not is_last
+    if look is None:
+        return None
+    active.writer.note(look.last_seq)
+    return _note(active, look)
 
 
-# the log passes a decision's answer by position
-def _last_seq(thread: ThreadState, is_claimed: bool) -> int | None:  # noqa: FBT001
-    return thread.run.seq if is_claimed and thread.run is not None else None
-
-
-async def _settle(active: ActiveRun, run: Run, calls: list[Call]) -> Rest | None:
+async def _settle(active: ActiveRun, calls: list[Call], *, waits: bool) -> Rest | None:
     """None when there is something new to read; else how the run waits for its calls."""
+    run = active.run
     own = [] if active.hold.listens else executable(calls, active.started)
     if own:
         # the intent is durable before the effect starts
@@ -189,7 +203,7 @@ async def _settle(active: ActiveRun, run: Run, calls: list[Call]) -> Rest | None
         own = [call for call in own if call.call_id in open_ids]
         await StepTools(active.context, active.hold, run, active.started).finish(own, calls)
         return None
-    return await wait_or_park(active.context, active.hold, run, calls)
+    return await wait_or_park(active.context, active.hold, run, calls) if waits else None
 
 
 def _open_ids(thread: ThreadState) -> set[str]:
@@ -201,13 +215,13 @@ async def _fail(active: ActiveRun, failed: RunFailed, **facts: str) -> None:
     run = active.run
     failure = replace(failed, delivered=_is_read(active))
     written, after = active.writer.unstored()
-    last_seq = await active.context.log.decide(
+    is_claimed = await active.context.log.decide(
         run.owner,
         run.thread_id,
         lambda thread, now: runs.fail_run(thread, run.fence, failure, written=written, after=after),
-        _last_seq,
     )
-    active.writer.note(last_seq)
+    if not is_claimed:
+        raise LostClaim(f"Run {run.run_id} was taken over.")
     known = {"run_id": run.run_id, "thread_id": run.thread_id, "code": failed.code}
     why = failed.detail or failed.message
     log.error("run %s of thread %s failed: %s", run.run_id, run.thread_id, why, extra=known | facts)

@@ -48,6 +48,9 @@ class BroughtTools(Struct, frozen=True):
             )
 
 
+_NEVER_ASK = BroughtTools()
+
+
 class ToolDescription(Struct, frozen=True):
     """A tool as the client of a run describes it."""
 
@@ -70,7 +73,7 @@ class OfferedTools:
         self._owner = owner
         self._sources = sources
         self._brought = brought
-        self._policy = policy or BroughtTools()
+        self._policy = policy or _NEVER_ASK
 
     def tools(self) -> Sequence[Tool]:
         """The tools as the model gets them."""

@@ -63,39 +63,30 @@ class Hold(RunWait):
 
 
 async def wait_or_park(context: AgentContext, hold: Hold, run: Run, calls: Sequence[Call]) -> Rest | None:
-    """None once there is work: nothing in the step waits for a person or a far hand any more, or a server
-    tool may run; else how the run waits.
+    """How a run waits whose step waits for a person or a far hand; None if that may have changed: look again.
 
     A held run comes here again, with the same hold, whenever there may be something new.
     """
     if not hold.listens:
         await _begin(context, hold, run, calls)
-    while True:
-        now = await hold.settled() if hold.lost else hold.run
-        if now is None or now.fence != run.fence or not now.active:
-            raise LostClaim(f"Run {run.run_id} was taken over.")
-        if not now.waits:
-            hold.end()
-            return None
-        if hold.is_patient():
-            return Rest.HELD
-        if await _park(context, run):
-            return Rest.PARKED
-        hold.lost = True
+    if hold.lost:
+        return None
+    if hold.is_patient():
+        return Rest.HELD
+    return Rest.PARKED if await _park(context, run) else None
 
 
 async def _begin(context: AgentContext, hold: Hold, run: Run, calls: Sequence[Call]) -> None:
     """Only what a person or a page must answer ends a turn. Calls that registered clients execute are waited
     for first, whichever way the run waits."""
     elsewhere = [call for call in calls if runs_at_client(call)]
-    if elsewhere and hold.seconds <= 0:
+    is_old = bool(elsewhere) and hold.seconds <= 0
+    if is_old:
         hold.begin(at_least=context.settings.patience.hold_for)
+        # the other calls may change meanwhile
         await answered(context.log, run, elsewhere, patient=hold.left)
-        # the other calls may have changed meanwhile
-        hold.lost = True
     hold.begin()
-    is_old = hold.lost
-    hold.listen(run)
+    hold.listen(run.owner, run.thread_id)
     hold.lost = is_old
 
 

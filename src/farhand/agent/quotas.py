@@ -9,12 +9,11 @@ per process. The store counts stored bytes, once enough new bytes have come in t
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from math import ceil
-from typing import TypeAlias, TypeVar
-from weakref import WeakValueDictionary
+from collections.abc import Iterable
+from math import ceil, inf
+from typing import TypeAlias
+
+from msgspec import Struct
 
 from farhand.clock import monotonic
 from farhand.core.principal import Owner
@@ -23,8 +22,6 @@ from farhand.core.settings import Limits
 from farhand.core.size import size_in_words
 from farhand.errors import TooMany
 from farhand.eventlog.log import EventLog
-
-T = TypeVar("T")
 
 MINUTE = 60.0
 REMEMBERED = 10_000
@@ -40,20 +37,41 @@ Key: TypeAlias = tuple[str, str | None]
 """A tenant, and one subject of it or all."""
 
 
+class Usage(Struct, eq=False):
+    """What one principal, or one tenant, uses in this process."""
+
+    key: Key
+    at_work: int = 0
+    """Runs that are advanced here."""
+    starting: int = 0
+    """Runs that have a place and are being stored."""
+    minute_from: float = -inf
+    started: int = 0
+    """Runs that were started since `minute_from`."""
+    added: int = 0
+    """Bytes that came in since the store counted them."""
+
+
+class Starts(Struct, eq=False):
+    """Posts that start a run in one thread: at most one of them does, so they have one place together."""
+
+    usages: tuple[Usage, ...]
+    """Where the place is counted; nowhere once the run is at work."""
+    posts: int = 0
+
+
 class Quotas:
     def __init__(self, eventlog: EventLog, limits: Limits) -> None:
-        self.at_work: Counter[Key] = Counter()
-        """Runs that this process advances, by tenant and subject."""
+        self.at_work = 0
+        """Runs that this process advances."""
         self._resting: set[tuple[str, int]] = set()
         """Runs that are advanced here but only wait, by run and fence."""
         self.exempt: Owner | None = None
         """The owner that no quota applies to."""
         self._log = eventlog
-        self._looking: WeakValueDictionary[Owner, asyncio.Lock] = WeakValueDictionary()
-        self._starting: Counter[Key] = Counter()
-        self._threads: Counter[tuple[Owner, str]] = Counter()
-        """Threads in which runs are being started: of several posts to one thread, at most one starts a
-        run."""
+        self._usages: dict[Key, Usage] = {}
+        """The most recently used ones, and all with a run here."""
+        self._starts: dict[tuple[Owner, str], Starts] = {}
         self._quotas = (
             _Quota(
                 "You have", "Your", limits.running_per_principal, limits.runs_per_min, limits.stored_bytes
@@ -67,35 +85,49 @@ class Quotas:
             ),
         )
 
-    @asynccontextmanager
-    async def place(self, owner: Owner, thread_id: str, size: int) -> AsyncIterator[None]:
+    def place(self, owner: Owner, thread_id: str, size: int) -> Place:
         """Reserves a place for a run that is about to be stored, with a message of this size; raises
         `TooMany` if there is none.
 
         When it exits, the run counts as at work.
         """
-        if owner == self.exempt:
-            yield
+        return Place(self, (owner, thread_id), size)
+
+    async def reserve(self, thread: tuple[Owner, str], size: int) -> None:
+        if thread[0] == self.exempt:
             return
-        keys = _keys(owner)
-        thread = (owner, thread_id)
-        # one per owner at a time: a place that is found and not taken yet would be given away twice
-        async with self._looking.setdefault(owner, asyncio.Lock()):
-            if not self._threads[thread]:
-                await self._find(keys, size)
-                self._starting.update(keys)
-            self._threads[thread] += 1
-        try:
-            yield
-        finally:
-            _take_off(self._threads, thread)
-            if thread not in self._threads:
-                for key in keys:
-                    _take_off(self._starting, key)
+        starts = self._starts.get(thread)
+        if starts is None:
+            usages = self._usages_of(thread[0])
+            await self._find(usages, size)
+            starts = self._starts.get(thread)
+            if starts is None:
+                starts = self._starts[thread] = Starts(usages)
+            else:
+                # another post to the thread has found a place in the meantime
+                _free(usages)
+        starts.posts += 1
+
+    def release(self, thread: tuple[Owner, str]) -> None:
+        starts = self._starts.get(thread)
+        if starts is None:
+            # of the exempt owner
+            return
+        starts.posts -= 1
+        if not starts.posts:
+            del self._starts[thread]
+            _free(starts.usages)
 
     def begin(self, run: Run) -> None:
         """This claim on the run has work to do here."""
-        self.at_work.update(_keys(run.owner))
+        self.at_work += 1
+        for usage in self._usages_of(run.owner):
+            usage.at_work += 1
+        starts = self._starts.get((run.owner, run.thread_id))
+        if starts is not None:
+            # its place has served
+            _free(starts.usages)
+            starts.usages = ()
 
     def rest(self, run: Run) -> None:
         """It only waits from now on: its tools wait for answers."""
@@ -110,91 +142,116 @@ class Quotas:
 
     def end(self, run: Run) -> None:
         """No task advances it here any more."""
-        if (run.run_id, run.fence) in self._resting:
-            self._resting.discard((run.run_id, run.fence))
+        claim = (run.run_id, run.fence)
+        if claim in self._resting:
+            self._resting.discard(claim)
             return
-        for key in _keys(run.owner):
-            _take_off(self.at_work, key)
+        self.at_work -= 1
+        for usage in self._usages_of(run.owner):
+            usage.at_work -= 1
 
     def give_back(self, owner: Owner) -> None:
         """Nothing was started: a request was repeated, and does not count as a new run."""
-        for quota, key in zip(self._quotas, _keys(owner), strict=True):
-            quota.uncount_start(key)
+        for usage in self._usages_of(owner):
+            usage.started = max(0, usage.started - 1)
 
-    async def _find(self, keys: tuple[Key, Key], size: int) -> None:
-        for quota, key in zip(self._quotas, keys, strict=True):
-            await self._check_running(quota, key)
-            if quota.may_be_full(key, size):
-                await self._check_stored(quota, key, size)
-        now = monotonic()
-        for quota, key in zip(self._quotas, keys, strict=True):
-            quota.count_start(key, now)
+    def _usages_of(self, owner: Owner) -> tuple[Usage, Usage]:
+        return self._usage((owner.tenant, owner.subject)), self._usage((owner.tenant, None))
 
-    async def _check_running(self, quota: _Quota, key: Key) -> None:
-        here = self.at_work[key] + self._starting[key]
+    def _usage(self, key: Key) -> Usage:
+        usage = self._usages.get(key)
+        if usage is None:
+            usage = self._usages[key] = Usage(key)
+            if len(self._usages) > REMEMBERED:
+                self._forget_oldest()
+        return usage
+
+    def _forget_oldest(self) -> None:
+        """Keeps memory bounded, however many keys there are."""
+        oldest = self._usages.pop(next(iter(self._usages)))
+        if oldest.at_work or oldest.starting:
+            self._usages[oldest.key] = oldest
+
+    async def _find(self, usages: tuple[Usage, Usage], size: int) -> None:
+        taken = 0
+        try:
+            for quota, usage in zip(self._quotas, usages, strict=True):
+                usage.added += size
+                if usage.added * UNCOUNTED >= quota.stored:
+                    await self._check_stored(quota, usage, size)
+                if usage.at_work + usage.starting >= quota.asks_from:
+                    await self._check_running(quota, usage)
+                # at once: a place that is found and not taken yet would be given away twice
+                usage.starting += 1
+                taken += 1
+            now = monotonic()
+            for quota, usage in zip(self._quotas, usages, strict=True):
+                quota.count_start(usage, now)
+        except BaseException:
+            _free(usages[:taken])
+            raise
+
+    async def _check_running(self, quota: _Quota, usage: Usage) -> None:
+        here = usage.at_work + usage.starting
         if here >= quota.running:
             raise quota.too_many_runs(here)
-        if here < quota.asks_from or not self._log.is_shared:
+        if not self._log.is_shared:
             return
-        everywhere = await self._log.count_running(*key)
+        everywhere = await self._log.count_running(*usage.key)
         looks = LOOKS
-        while everywhere + self._starting[key] >= quota.running:
+        while everywhere + usage.starting >= quota.running:
             if everywhere >= quota.running or not looks:
                 raise quota.too_many_runs(everywhere)
             looks -= 1
             await asyncio.sleep(PAUSE_SEC)
-            everywhere = await self._log.count_running(*key)
+            everywhere = await self._log.count_running(*usage.key)
 
-    async def _check_stored(self, quota: _Quota, key: Key, size: int) -> None:
-        kept = await self._log.stored_bytes(*key) + (await self._log.files.kept(*key)).size
+    async def _check_stored(self, quota: _Quota, usage: Usage, size: int) -> None:
+        kept = await self._log.stored_bytes(*usage.key) + (await self._log.files.kept(*usage.key)).size
         if kept + size > quota.stored:
             raise quota.too_much(kept)
-        quota.counted(key)
+        usage.added = 0
+
+
+class Place:
+    """A place for one run while that is being stored. Use it as an asynchronous context manager."""
+
+    __slots__ = ("_quotas", "_size", "_thread")
+
+    def __init__(self, quotas: Quotas, thread: tuple[Owner, str], size: int) -> None:
+        self._quotas = quotas
+        self._thread = thread
+        self._size = size
+
+    async def __aenter__(self) -> None:
+        await self._quotas.reserve(self._thread, self._size)
+
+    async def __aexit__(self, *error: object) -> None:
+        self._quotas.release(self._thread)
 
 
 class _Quota:
-    """The limits of a principal, or of a tenant, and what was counted against them here."""
+    """The limits of a principal, or of a tenant."""
 
     def __init__(self, has: str, whose: str, running: int, per_min: int, stored: int) -> None:
         self.running = running
         self.stored = stored
-        self.asks_from = max(1, running // UNASKED)
+        self.asks_from = min(running, max(1, running // UNASKED))
         self._has = has
         self._whose = whose
         self._per_min = per_min
-        self._started: dict[Key, tuple[float, int]] = {}
-        self._added: dict[Key, int] = {}
 
-    def may_be_full(self, key: Key, size: int) -> bool:
-        """Notes this many more bytes; True once the store has to count."""
-        added = self._added[key] = self._added.pop(key, 0) + size
-        if len(self._added) > REMEMBERED:
-            _forget_oldest(self._added)
-        return added * UNCOUNTED >= self.stored
-
-    def counted(self, key: Key) -> None:
-        self._added.pop(key, None)
-
-    def count_start(self, key: Key, now: float) -> None:
-        since, count = self._started.pop(key, (now, 0))
-        if now - since >= MINUTE:
-            since, count = now, 0
-        is_over = count >= self._per_min
-        self._started[key] = (since, count if is_over else count + 1)
-        if len(self._started) > REMEMBERED:
-            _forget_oldest(self._started)
-        if is_over:
-            wait = max(1, ceil(since + MINUTE - now))
+    def count_start(self, usage: Usage, now: float) -> None:
+        if now - usage.minute_from >= MINUTE:
+            usage.minute_from, usage.started = now, 0
+        if usage.started >= self._per_min:
+            wait = max(1, ceil(usage.minute_from + MINUTE - now))
             raise TooMany(
                 f"{self._has} started {self._per_min} runs within a minute, which is the limit.",
                 hint=f"Try again in {wait} s; nothing was applied.",
                 retry_after=wait,
             )
-
-    def uncount_start(self, key: Key) -> None:
-        since, count = self._started.get(key, (0.0, 0))
-        if count:
-            self._started[key] = (since, count - 1)
+        usage.started += 1
 
     def too_many_runs(self, count: int) -> TooMany:
         return TooMany(
@@ -212,17 +269,6 @@ class _Quota:
         )
 
 
-def _take_off(counts: Counter[T], key: T) -> None:
-    """Removes the key at zero."""
-    counts[key] -= 1
-    if not counts[key]:
-        del counts[key]
-
-
-def _keys(owner: Owner) -> tuple[Key, Key]:
-    return (owner.tenant, owner.subject), (owner.tenant, None)
-
-
-def _forget_oldest(remembered: dict[Key, int] | dict[Key, tuple[float, int]]) -> None:
-    """Keeps memory bounded, however many keys there are."""
-    del remembered[next(iter(remembered))]
+def _free(usages: Iterable[Usage]) -> None:
+    for usage in usages:
+        usage.starting -= 1

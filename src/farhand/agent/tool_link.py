@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from contextlib import suppress
-from copy import deepcopy
 from typing import TypeVar
+
+from msgspec import to_builtins
 
 from farhand.agent.context import AgentContext
 from farhand.agent.files import Label
@@ -188,7 +189,7 @@ class ToolLink:
 def person_of(run: Run) -> Context:
     """For whom a run works, before a tool of it is executed."""
     # a copy: what a tool does to it must not reach the record
-    claims = deepcopy(run.claims)
+    claims = to_builtins(run.claims)
     return Context(owner=run.owner, claims=claims, thread_id=run.thread_id, run_id=run.run_id)
 
 
@@ -197,11 +198,11 @@ def context_of(call: Call, run: Run | None, link: ToolLink | None = None) -> Con
     approval, approved = call.approval, None
     if approval is not None and approval.answer is not None and approval.answered_at is not None:
         approved = Approved(
-            deepcopy(approval.by), approval.answered_at, is_edited=approval.asked_input is not None
+            to_builtins(approval.by), approval.answered_at, is_edited=approval.asked_input is not None
         )
     return Context(
         owner=call.owner,
-        claims=deepcopy(call.claims if run is None else run.claims),
+        claims=to_builtins(call.claims if run is None else run.claims),
         thread_id=call.thread_id,
         run_id=call.run_id,
         call_id=call.call_id,

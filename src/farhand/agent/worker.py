@@ -29,7 +29,6 @@ from farhand.core.run import Run, RunState
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor
 from farhand.errors import LostClaim, StoreDown
-from farhand.eventlog.pubsub import WAKE
 from farhand.eventlog.writer import RunWriter
 from farhand.store.base import ThreadFound
 
@@ -64,6 +63,7 @@ class Worker:
         self._left_alone: set[str] = set()
         """Runs neither to be advanced nor to be ended: this version cannot read a record of theirs."""
         self._group: asyncio.TaskGroup | None = None
+        self._resuming: set[asyncio.Task[bool]] = set()
         self._stopping = asyncio.Event()
         self._recovered = asyncio.Event()
         self._is_store_down = False
@@ -148,15 +148,28 @@ class Worker:
 
     # the log passes both by position
     def _follow(self, run: Run, is_own: bool) -> None:  # noqa: FBT001
-        """A run started, parked, resumed or ended. A run that was claimed here is advanced here."""
+        """A run started, parked, resumed or ended, or can continue. A run that was claimed here is advanced
+        here, and a parked run that can continue because of what was appended here is claimed."""
         active = self._active.get(run.run_id)
         if active is not None and (run.fence > active.run.fence or run.state is RunState.STOPPED):
             if not is_own:
                 log.info("run %s was taken over", run.run_id)
             self._active.let_go(run.run_id)
             active = None
-        if is_own and active is None and run.active and not run.parked:
+        if not is_own or not run.active:
+            return
+        if run.parked and not run.waits:
+            self._resume(run)
+        elif not run.parked and active is None:
             self._launch(run)
+
+    def _resume(self, run: Run) -> None:
+        if self._group is None or self._stopping.is_set() or self._context.log.broker.closed:
+            # the next process finds it
+            return
+        task = self._group.create_task(self._unless_store_is_down(self._bring_back(run)))
+        self._resuming.add(task)
+        task.add_done_callback(self._resuming.discard)
 
     def _adopt_later(self, key: tuple[Owner, str], run: Run | None) -> None:
         """The store did not confirm what was decided here: check the log when it is back."""
@@ -185,7 +198,6 @@ class Worker:
     async def _serve(self, group: asyncio.TaskGroup, ready: asyncio.Event) -> None:
         watches = (
             self._watch_deadlines,
-            self._wake_parked,
             self.direct.start_approved,
             self._pick_up_strays,
             self._keep_leases,
@@ -202,7 +214,7 @@ class Worker:
         await self._stopping.wait()
         self._active.end()
         self.direct.end()
-        for chore in chores:
+        for chore in (*chores, *self._resuming):
             chore.cancel()
 
     async def _find_strays(self) -> list[ThreadFound]:
@@ -282,19 +294,6 @@ class Worker:
                 self._orphans.setdefault(key, claimed)
                 raise
         return adopted
-
-    async def _wake_parked(self) -> None:
-        broker = self._context.log.broker
-        with broker.subscribe(WAKE, limit=100_000) as subscription:
-            # a closed broker lets nobody sleep, and what could continue is left to the next process
-            while not broker.closed:
-                await subscription.wait(broker.recheck)
-                while subscription.items:
-                    # together, so that their claims share a transaction; in slices, so that others get a turn
-                    woken = subscription.items[:AT_ONCE]
-                    del subscription.items[:AT_ONCE]
-                    back = (self._bring_back(run) for run in woken if isinstance(run, Run))
-                    await self._unless_store_is_down(asyncio.gather(*back))
 
     async def _watch_deadlines(self) -> None:
         # a tool that a crash left in flight gets an unknown outcome, not a late one

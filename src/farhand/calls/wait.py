@@ -24,39 +24,28 @@ Wake = Callable[[str], None]
 
 
 class RunWait:
-    """Waits for one run: `listen`, then check whether it is `settled`, then `sleep`; again when woken, until
-    `end`.
+    """Waits for one run: `listen`, then look at the thread, then `sleep`; again when woken, until `end`.
 
-    Items are recorded whether it is asleep or not. Subclasses say how long it is patient.
+    A notification is only a hint that there may be something new: whoever is woken looks at the thread. Those
+    that come while it is awake are remembered. Subclasses say how long it is patient.
     """
 
-    __slots__ = (
-        "_log",
-        "_look_at",
-        "_loop",
-        "_nap",
-        "_slot",
-        "_topics",
-        "_wake",
-        "listens",
-        "lost",
-        "run",
-        "run_id",
-    )
+    __slots__ = ("_log", "_look_at", "_loop", "_nap", "_slot", "_topics", "_wake", "lost", "run_id")
 
     def __init__(self, eventlog: EventLog, run_id: str) -> None:
         self.run_id = run_id
-        self.listens = False
         self.lost = False
-        """Whether something was published that only the log has."""
-        self.run: Run | None = None
-        """The run as of the last item about it."""
+        """Whether there may be something new since the last look."""
         self._log = eventlog
         self._loop = eventlog.broker.loop
         self._look_at = self._nap = 0.0
         self._topics: tuple[str, ...] = ()
         self._slot: int | None = None
         self._wake: Wake | None = None
+
+    @property
+    def listens(self) -> bool:
+        return bool(self._topics)
 
     def left(self) -> float:
         """Maximum seconds to sleep before asking again; 0 means: give up."""
@@ -67,56 +56,43 @@ class RunWait:
         self._nap = self.left()
         return self._nap > 0
 
-    def listen(self, run: Run) -> None:
-        """The run was stored a moment ago: the log is checked only after a while without items."""
+    def listen(self, owner: Owner, thread_id: str) -> None:
+        """The run was stored a moment ago: the thread is looked at only after a while without a
+        notification."""
         broker = self._log.broker
-        self.run, self.lost = run, False
+        self.lost = False
         self._look_at = self._loop.time() + min(JUST_STORED_SEC, broker.recheck)
-        self.listens = True
         # the thread's topic too: it wakes the waiter if the thread may have changed without this process
         # knowing
-        self._topics = (freed_topic(run.run_id), thread_topic(run.owner, run.thread_id))
+        self._topics = (freed_topic(self.run_id), thread_topic(owner, thread_id))
         for topic in self._topics:
             broker.add(topic, self)
 
-    async def settled(self) -> Run | None:
-        """The run as it is now: it may still wait, or be gone."""
-        assert self.run is not None, "a wait listens before it looks"
-        if not self.lost:
-            return self.run
-        self.lost = False
-        self._look_at = self._loop.time() + self._log.broker.recheck
-        # through the thread: the look-ups do not know a run whose start is still being stored
-        last = await self._log.last_run(self.run.owner, self.run.thread_id)
-        return last if last is not None and last.run_id == self.run_id else None
+    def begin_look(self) -> None:
+        """What is published from now on may not be in what the waiter is about to read."""
+        if self.lost:
+            self.lost = False
+            self._look_at = self._loop.time() + self._log.broker.recheck
 
     def sleep(self, wake: Wake) -> None:
-        """Calls `wake` once, as soon as there is something to do."""
+        """Calls `wake` once, as soon as there may be something to do."""
         self._wake = wake
-        if self.lost or (self.run is not None and not self.run.waits):
+        if self.lost:
             self.wake()
         elif self._slot is None:
             self._set_timer()
 
     def end(self) -> None:
         """Stops waiting."""
-        if not self.listens:
-            return
         broker = self._log.broker
         for topic in self._topics:
             broker.remove(topic, self)
         if self._slot is not None:
             broker.timers.drop(self, self._slot)
-        self.listens = False
-        self.run, self._topics, self._slot, self._wake = None, (), None, None
+        self._topics, self._slot, self._wake = (), None, None
 
     def deliver(self, item: object) -> None:
-        """An item of one of its topics."""
-        if isinstance(item, Run) and self.run is not None and item.last_seq >= self.run.last_seq:
-            self.run = item
-        else:
-            # an older item was read before this process wrote something since
-            self.lost = True
+        self.lost = True
         self.wake()
 
     def wake(self) -> None:

@@ -8,8 +8,10 @@ holds both to the same answers. Must not know deadlines: `decide/opening.py` has
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from farhand.core.tool import Schema, Tool
+if TYPE_CHECKING:
+    from farhand.core.tool import Schema, Tool
 
 PRESSED_CARDS = frozenset({"confirm", "select", "location", "clipboard", "open_page"})
 # as a docstring says it when the return type is only `str`

@@ -7,6 +7,9 @@ characters too, because the clients of every wire return it as they got it.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -42,6 +45,14 @@ class Entry(Struct, frozen=True, gc=False):
         if isinstance(self.event, DELTAS):
             return Position(self.seq, self.offset + len(self.event.text))
         return Position(self.seq, 0)
+
+
+def first_after(entries: Sequence[Entry], seq: int) -> int:
+    """The index of the first entry with a higher number; they are in order."""
+    return bisect_right(entries, seq, key=_SEQ)
+
+
+_SEQ = attrgetter("seq")
 
 
 class Position(Struct, frozen=True, gc=False, order=True):

@@ -38,6 +38,8 @@ NAME_CHARS = 80
 
 def name_in(claims: Claims) -> str:
     """A person's name, for others to read; empty if the sign-in has none."""
+    if not claims:
+        return ""
     names = (claims.get(each) for each in NAMES)
     name = next((each for each in names if isinstance(each, str) and each.strip()), "")
     return "".join(each if each.isprintable() else " " for each in name)[:NAME_CHARS].strip()

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
+from farhand.core.card import is_answered_by_a_press
 from farhand.core.outcome import digest
 
 Schema = dict[str, object]
@@ -51,6 +52,11 @@ class Tool(Struct, frozen=True, kw_only=True, dict=True):
         promised = (self.name, self.description, self.input_schema, self.executor, self.output_schema)
         # an attribute that most tools lack must not change the versions of the others
         return digest(promised if self.title is None else (*promised, self.title))[:32]
+
+    @cached_property
+    def is_typed(self) -> bool:
+        """Whether a person who answers it in a page takes longer than a press. Every call needs it."""
+        return self.executor is Executor.FRONTEND and not is_answered_by_a_press(self)
 
 
 def digest_of_approval(tool_version: str, input: dict[str, object]) -> str:

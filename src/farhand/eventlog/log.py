@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from farhand.core.call import Call, Phase
 from farhand.core.event import Notice
-from farhand.core.position import Entry, News
+from farhand.core.position import Entry, News, first_after
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.state import Allowed, ThreadState
@@ -27,7 +27,6 @@ from farhand.eventlog.pubsub import (
     CLIENT_CALLS,
     DIRECT_CALLS,
     READING,
-    WAKE,
     Broker,
     RemoteReaders,
     client_topic,
@@ -74,8 +73,8 @@ class EventLog(Threads):
         self.expect: Callable[[Call], None] = lambda call: None
         """Called for every call that got a deadline here: a hint for the timer wheel."""
         self.on_run: Callable[[Run, bool], None] = lambda run, is_own: None
-        """Called for every run that started, parked, resumed or ended; the flag says whether this process
-        appended it."""
+        """Called for every run that started, parked, resumed or ended, and for a parked one that no longer
+        waits; the flag says whether this process appended it."""
         self.on_doubt: Callable[[Key, Run | None], None] = lambda key, run: None
         """Called for a thread whose last append may not be stored, with its run as that append would leave
         it; where other processes write too, only if this process claimed the run with it."""
@@ -217,7 +216,7 @@ class EventLog(Threads):
         if entries is None:
             loaded = await self.store.load(run.owner, run.thread_id, after=run.since)
             entries = entries_in(loaded.rows, run.run_id)
-        return [entry for entry in entries if entry.seq > after]
+        return entries[first_after(entries, after) :]
 
     # ------------------------------------------------------------------------------------------------ calls
 
@@ -350,40 +349,38 @@ class EventLog(Threads):
         for run_id, entries in changes.entries.items():
             self._note_place(run_id, key)
             publish(run_id, entries)
+        if changes.calls:
+            # before its callers continue, which may change the run again
+            self._free_run(changes)
         for call in changes.calls.values():
             self._publish_call(call, key, is_own=is_own)
-        if changes.calls:
-            self._publish_rest(changes)
         if changes.feed:
             publish(feed_topic(key[0]), None)
 
     def _move_runs(self, changes: Changes, *, is_own: bool) -> None:
-        """Wakes subscribers of a run that moved or has work to do. The worker that appended the answer
-        resumes a parked run."""
+        """Wakes those who wait for a run that moved. The worker that appended the last answer to a parked run
+        resumes it."""
         runs, changes.new_runs = changes.new_runs, []
         for each in runs:
-            self.broker.publish(freed_topic(each.run_id), each)
+            self.broker.publish(freed_topic(each.run_id), None)
         run = changes.thread.run
-        if run is not None and run.state is not RunState.WAITING and (changes.calls or changes.runs):
-            if run.is_active and run.is_parked:
-                if is_own:
-                    self._publish_run(WAKE, changes.thread)
-            elif not runs:
-                self._publish_run(freed_topic(run.run_id), changes.thread)
         for each in runs:
             self.on_run(each, is_own)
+        if is_own and run is not None and run.is_parked and run.state is RunState.RUNNING:
+            record = changes.thread.run_record()
+            assert record is not None, "the thread has a run"
+            self.on_run(record, is_own)
 
-    def _publish_rest(self, changes: Changes) -> None:
+    def _free_run(self, changes: Changes) -> None:
+        """Wakes those who wait for the run, if it has something to do, or its tools, if it only waits."""
         run = changes.thread.run
         if run is None:
             return
+        if run.state is not RunState.WAITING:
+            self.broker.publish(freed_topic(run.run_id), None)
         calls = changes.calls.values()
         if run.state is RunState.WAITING or any(_may_start(call) or call.parent for call in calls):
-            self._publish_run(resting_topic(run.run_id), changes.thread)
-
-    def _publish_run(self, topic: str, thread: ThreadState) -> None:
-        if self.broker.has(topic):
-            self.broker.publish(topic, thread.run_record())
+            self.broker.publish(resting_topic(run.run_id), None)
 
     def _publish_call(self, call: Call, key: Key, *, is_own: bool) -> None:
         publish = self.broker.publish

@@ -15,9 +15,6 @@ from farhand.clock import SystemClock
 from farhand.core.principal import Owner
 from farhand.eventlog.timer_wheel import SLOT_SEC, TimerWheel
 
-WAKE = "wake"
-"""Topic of parked runs that no longer wait for anything."""
-
 CLIENT_CALLS = "client-calls"
 """Topic of calls for registered clients, of all owners, when they are opened or change."""
 

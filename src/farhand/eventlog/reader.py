@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from farhand.core.event import DELTAS, RunFailed, RunFinished
-from farhand.core.position import START, Entry, Position
+from farhand.core.position import START, Entry, Position, first_after
 from farhand.core.run import Run
 from farhand.eventlog.codec import without_discarded
 from farhand.eventlog.log import EventLog
@@ -101,7 +101,10 @@ class LogReader(SubscribedReader):
     def _fresh(self, entries: list[Entry]) -> list[Entry]:
         """The entries that follow the position. A gap means that something was lost: the log has it."""
         if entries and entries[0].seq <= self.at.seq:
-            entries = [rest for entry in entries if (rest := rest_of(entry, self.at)) is not None]
+            place = first_after(entries, self.at.seq)
+            # the last entry before that may be a text that goes on after the position
+            rest = rest_of(entries[place - 1], self.at)
+            entries = entries[place:] if rest is None else [rest, *entries[place:]]
         fresh = _until_hole(entries, self.at.seq)
         if len(fresh) < len(entries):
             self._is_behind = True
@@ -126,9 +129,9 @@ def _until_hole(entries: list[Entry], seq: int) -> list[Entry]:
 
 
 def rest_of(entry: Entry, at: Position) -> Entry | None:
-    """The part of this entry after the position; None if there is none."""
+    """The part of this entry after a position in it; None if there is none."""
     if entry.seq != at.seq:
-        return entry if entry.seq > at.seq else None
+        return None
     if not isinstance(entry.event, DELTAS) or entry.offset + len(entry.event.text) <= at.offset:
         return None
     text = entry.event.text[at.offset - entry.offset :]
@@ -137,7 +140,7 @@ def rest_of(entry: Entry, at: Position) -> Entry | None:
 
 def entries_until(entries: list[Entry], position: Position) -> list[Entry]:
     """What a reader at this position has received."""
-    until = [entry for entry in entries if entry.seq <= position.seq]
+    until = entries[: first_after(entries, position.seq)]
     if until and until[-1].seq == position.seq and isinstance(until[-1].event, DELTAS):
         text = until[-1].event.text[: position.offset]
         until[-1] = replace(until[-1], event=replace(until[-1].event, text=text))

@@ -120,7 +120,10 @@ class Threads:
     ) -> Any:
         """The command's answer, or the result of `then` on the new state and that answer, once its events are
         durable."""
-        return await self._submit((owner, thread_id), command, then).future
+        key = (owner, thread_id)
+        if key not in self._cache:
+            await self._load(key)
+        return await self._submit(key, command, then).future
 
     def submit(self, owner: Owner, thread_id: str, command: Command[T]) -> asyncio.Future[T]:
         """Like `decide`, for callers that do something else in the meantime."""
@@ -131,8 +134,11 @@ class Threads:
         self, owner: Owner, thread_id: str, command: Command[A], then: Callable[[ThreadState, A], T]
     ) -> T:
         """Like `decide`, but returns as soon as it is decided where this process alone writes."""
-        pending: PendingCommand[T] = self._submit((owner, thread_id), command, then)
-        batch = None if self.is_shared else self._open.get(pending.key)
+        key = (owner, thread_id)
+        if key not in self._cache:
+            await self._load(key)
+        pending: PendingCommand[T] = self._submit(key, command, then)
+        batch = None if self.is_shared else self._open.get(key)
         if batch is None or not batch.commands or batch.commands[-1] is not pending:
             return await pending.future
         batch.is_relied_on = True
@@ -399,6 +405,9 @@ class Threads:
     async def _load(self, key: Key) -> None:
         owner, thread_id = key
         loaded = await self.store.load(owner, thread_id)
+        if key in self._cache:
+            # another command has loaded it in the meantime, and may have changed it
+            return
         state = fold_loaded(owner, thread_id, loaded)
         tail = sum(len(row.body) for row in loaded.rows)
         cached = CachedThread(key, state, snapshot_size=len(loaded.snapshot or b""), tail_size=tail)

@@ -164,8 +164,11 @@ class Tick:
 
     def _set_timer(self) -> None:
         loop = asyncio.get_running_loop()
-        # not before everything written in this turn of the loop is in
-        self._timer = loop.call_at(max(self._next_at, loop.time()), self._flush)
+        if self._next_at > loop.time():
+            self._timer = loop.call_at(self._next_at, self._flush)
+        else:
+            # not before everything written in this turn of the loop is in
+            self._timer = loop.call_soon(self._flush)
 
     def _flush(self) -> None:
         self._timer = None

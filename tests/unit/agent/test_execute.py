@@ -218,12 +218,12 @@ async def test_a_run_counts_among_those_at_work_as_soon_as_its_tool_has_the_answ
     on.log.broker.recheck = NEVER_SEC
     run = await on.say("go")
     await on.told(run, RunParked)
-    at_work = on.service.context.quotas.at_work
-    assert not at_work
+    quotas = on.service.context.quotas
+    assert not quotas.at_work
     await _answer(on, "here")
 
     async def is_counted() -> bool:
-        return bool(at_work)
+        return bool(quotas.at_work)
 
     await comes_true(is_counted)
     may_end.set()

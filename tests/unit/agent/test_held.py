@@ -45,18 +45,19 @@ async def test_a_held_run_goes_on_though_its_beginning_took_long_to_be_stored(
     stage: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on = await stage([OPEN, "Thanks."], open_url)
-    append, look, has_looked = on.store.append, Hold.settled, asyncio.Event()
+    append, look, has_looked = on.store.append, Hold.begin_look, asyncio.Event()
 
     async def append_late(appends: Sequence[Append]) -> list[AppendResult]:
         await has_looked.wait()
         return await append(appends)
 
-    async def note_look(hold: Hold) -> Run | None:
-        has_looked.set()
-        return await look(hold)
+    def note_look(hold: Hold) -> None:
+        if hold.listens:
+            has_looked.set()
+        look(hold)
 
     monkeypatch.setattr(on.store, "append", append_late)
-    monkeypatch.setattr(Hold, "settled", note_look)
+    monkeypatch.setattr(Hold, "begin_look", note_look)
     # else it would trust for half a second what it knows
     monkeypatch.setattr("farhand.calls.wait.JUST_STORED_SEC", 0.0)
     saying = asyncio.create_task(on.say("open", hold_for=60))
@@ -73,11 +74,7 @@ async def test_a_run_that_its_only_worker_dropped_by_mistake_is_picked_up_by_the
     on = await stage([OPEN, "Thanks."], open_url)
     run = await _held(on)
     with monkeypatch.context() as mistaken:
-
-        async def nothing(hold: Hold) -> Run | None:
-            return None
-
-        mistaken.setattr(Hold, "settled", nothing)
+        mistaken.setattr("farhand.agent.loop._seen", lambda *_: None)
         on.log.broker.publish(freed_topic(run.run_id), None)
         await on.idle()
     await on.service.worker.sweep()

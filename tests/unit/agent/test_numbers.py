@@ -67,8 +67,8 @@ def _two_steps(*asked: Ask) -> Callable[[Moment], AsyncGenerator[Step, None]]:
 
 
 def _answer_after_a_look(on: Stage, monkeypatch: pytest.MonkeyPatch, *, when: Callable[[], bool]) -> None:
-    """The last open call is answered right after the log was read, once."""
-    read: Callable[..., Awaitable[object]] = on.log.read
+    """The last open call is answered right after the loop has looked at the thread, once."""
+    read: Callable[..., Awaitable[object]] = on.log.read_uncommitted
 
     async def read_and_answer(*values: object) -> object:
         found = await read(*values)
@@ -78,7 +78,7 @@ def _answer_after_a_look(on: Stage, monkeypatch: pytest.MonkeyPatch, *, when: Ca
                 await on.answer(call, Success({"viewKey": "v"}))
         return found
 
-    monkeypatch.setattr(on.log, "read", read_and_answer)
+    monkeypatch.setattr(on.log, "read_uncommitted", read_and_answer)
 
 
 async def _check_numbers(on: Stage, run: Run) -> None:

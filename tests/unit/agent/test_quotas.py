@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 
 import pytest
 
 from farhand.agent import quotas
-from farhand.agent.quotas import Key, Quotas
+from farhand.agent.quotas import Quotas
 from farhand.core.decide.decision import Decision
 from farhand.core.event import MessageAdded, ThreadCreated
 from farhand.core.file import StoredFile
 from farhand.core.principal import Owner
+from farhand.core.run import Run
 from farhand.core.settings import Limits
 from farhand.core.thread import Text, UserMessage
 from farhand.errors import TooMany
@@ -22,13 +22,14 @@ from farhand.store.memory import MemoryStore
 from tests.requirement import requirement
 
 ANN = Owner("acme", "ann")
+RUN = Run(run_id="run_1", owner=ANN, thread_id="t0", started_at=0.0)
 
 
-def made(monkeypatch: pytest.MonkeyPatch, **limits: int) -> tuple[Quotas, list[float], Counter[Key]]:
+def made(monkeypatch: pytest.MonkeyPatch, **limits: int) -> tuple[Quotas, list[float]]:
     now = [1000.0]
     monkeypatch.setattr(quotas, "monotonic", lambda: now[0])
     limited = Quotas(EventLog(MemoryStore()), Limits(**limits))
-    return limited, now, limited.at_work
+    return limited, now
 
 
 async def begin(made: Quotas, owner: Owner = ANN, size: int = 1) -> None:
@@ -39,7 +40,7 @@ async def begin(made: Quotas, owner: Owner = ANN, size: int = 1) -> None:
 
 @requirement("quotas:rate")
 async def test_after_a_minute_there_are_as_many_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    limited, now, _ = made(monkeypatch, runs_per_min=2)
+    limited, now = made(monkeypatch, runs_per_min=2)
     await begin(limited)
     await begin(limited)
     now[0] += 20.0
@@ -53,7 +54,7 @@ async def test_after_a_minute_there_are_as_many_again(monkeypatch: pytest.Monkey
 @requirement("quotas:rate")
 async def test_of_many_principals_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(quotas, "REMEMBERED", 3)
-    limited, _, _ = made(monkeypatch, runs_per_min=1)
+    limited, _ = made(monkeypatch, runs_per_min=1)
     await begin(limited)
     for number in range(5):
         await begin(limited, Owner("acme", f"s{number}"))
@@ -61,25 +62,35 @@ async def test_of_many_principals_the_oldest_are_forgotten(monkeypatch: pytest.M
 
 
 async def test_a_place_is_given_back_whatever_becomes_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    limited, _, at_work = made(monkeypatch, running_per_principal=1)
+    limited, _ = made(monkeypatch, running_per_principal=1)
     with pytest.raises(ValueError, match="broken"):
         async with limited.place(ANN, "t1", 1):
             raise ValueError("broken")
     async with limited.place(ANN, "t1", 1):
         with pytest.raises(TooMany):
             await begin(limited)
-    at_work["acme", "ann"] = 1
+    limited.begin(RUN)
     with pytest.raises(TooMany):
         await begin(limited)
 
 
 async def test_posts_to_one_thread_take_one_place_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    limited, _, _ = made(monkeypatch, running_per_principal=1, runs_per_min=1)
+    limited, _ = made(monkeypatch, running_per_principal=1, runs_per_min=1)
     async with limited.place(ANN, "t1", 1):
         async with limited.place(ANN, "t1", 1):
             pass
         with pytest.raises(TooMany):
             await begin(limited)
+
+
+async def test_a_run_that_is_at_work_before_it_is_stored_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    limited, _ = made(monkeypatch, running_per_principal=2)
+    async with limited.place(ANN, RUN.thread_id, 1):
+        limited.begin(RUN)
+        await begin(limited)
+    await begin(limited)
+    limited.end(RUN)
+    assert not limited.at_work
 
 
 class Shared(MemoryStore):
@@ -105,7 +116,7 @@ async def test_a_run_that_may_have_been_counted_twice_is_looked_at_again(
     # one is being stored here: 2 and that one may be the same
     store = Shared([0, 2, 1])
     limited = Quotas(EventLog(store), limits)
-    limited.at_work["acme", "ann"] = 1
+    limited.begin(RUN)
     async with limited.place(ANN, "t1", 1):
         await begin(limited)
     assert store.counts == []
@@ -115,7 +126,7 @@ async def test_what_stays_in_doubt_is_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(quotas, "PAUSE_SEC", 0.0)
     limits = Limits(running_per_principal=3)
     limited = Quotas(EventLog(Shared([0] + [2] * 30)), limits)
-    limited.at_work["acme", "ann"] = 1
+    limited.begin(RUN)
     async with limited.place(ANN, "t1", 1):
         with pytest.raises(TooMany):
             await begin(limited)

@@ -15,7 +15,7 @@ from farhand.core.call import Call
 from farhand.core.decide.runs import StepResult, finish_step
 from farhand.core.outcome import Cancelled, Success, TimedOut
 from farhand.core.principal import Owner
-from farhand.core.run import Run, RunState
+from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.errors import ShuttingDown
 from farhand.eventlog.log import EventLog
@@ -46,22 +46,15 @@ async def test_a_wait_ends_with_the_last_result(bench: Bench) -> None:
         assert woken.empty()
         await bench.settle(calls[1], Success(2))
         assert await _bounded(woken.get()) == run.run_id
-        assert await wait.settled() == await bench.stored_run(run)
+        assert wait.lost
 
 
-async def test_who_waits_is_a_record_and_reads_nothing_when_it_was_told(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_waits_is_a_record_and_no_task(bench: Bench) -> None:
     run = await bench.start_run()
-    call = await bench.open(run=run)
+    await bench.open(run=run)
     tasks = len(asyncio.all_tasks())
-    looks = _counted_looks(bench, monkeypatch)
-    async with _waiting(bench, run) as (wait, woken):
+    async with _waiting(bench, run):
         assert len(asyncio.all_tasks()) == tasks
-        await bench.settle(call, Success(1))
-        await _bounded(woken.get())
-        await wait.settled()
-    assert looks == []
 
 
 @pytest.mark.slow
@@ -70,9 +63,9 @@ async def test_a_wait_that_begins_after_the_result_looks_at_the_record_in_a_mome
     run = await bench.start_run()
     call = await bench.open(run=run)
     await bench.settle(call, Success(1))
-    async with _waiting(bench, _as_it_was(run)) as (wait, woken):
+    async with _waiting(bench, run) as (wait, woken):
         await _bounded(woken.get())
-        assert await wait.settled() == await bench.stored_run(run)
+        assert wait.lost
 
 
 @requirement("calls:wakes")
@@ -83,7 +76,7 @@ async def test_a_deadline_ends_a_wait_like_a_result(bench: Bench) -> None:
         bench.clock.advance(60)
         await bench.desk.expire(call)
         await _bounded(woken.get())
-        assert await wait.settled() == await bench.stored_run(run)
+        assert wait.lost
     assert (await bench.stored(call)).outcome == TimedOut(60.0)
 
 
@@ -98,8 +91,7 @@ async def test_a_notification_that_was_lost_costs_one_re_check(
     async with _waiting(bench, run) as (wait, woken):
         await bench.settle(call, Success(1))
         await _bounded(woken.get())
-        ended = await wait.settled()
-    assert ended == await bench.stored_run(run)
+        assert wait.lost
 
 
 @requirement("calls:wakes")
@@ -115,7 +107,7 @@ async def test_a_wait_looks_at_the_record_when_its_thread_may_have_moved_on_with
         assert woken.empty()
         bench.log.broker.invalidate(thread_topic(ANN, THREAD))
         await _bounded(woken.get())
-        assert await wait.settled() == await bench.stored_run(run)
+        assert wait.lost
 
 
 @requirement("calls:wakes")
@@ -125,14 +117,13 @@ async def test_what_is_told_while_the_record_is_read_is_not_slept_over(bench: Be
     async with _waiting(bench, run) as (wait, woken):
         bench.log.broker.invalidate(freed_topic(run.run_id))
         await _bounded(woken.get())
-        waits_still = await wait.settled()
-        assert waits_still is not None
-        assert waits_still.waits
+        wait.begin_look()
         # awake: nobody is woken for it
         await bench.settle(call, Success(1))
         assert woken.empty()
         wait.sleep(woken.put_nowait)
         await _bounded(woken.get())
+        wait.begin_look()
         bench.log.broker.invalidate(freed_topic(run.run_id))
         wait.sleep(woken.put_nowait)
         await _bounded(woken.get())
@@ -146,7 +137,7 @@ async def test_an_alarm_of_an_earlier_sleep_wakes_nobody_and_who_sleeps_again_is
         for is_rung in (False, True):
             bench.log.broker.invalidate(freed_topic(run.run_id))
             await _bounded(woken.get())
-            await wait.settled()
+            wait.begin_look()
             if is_rung:
                 wait.fire(0.0)
             wait.sleep(woken.put_nowait)
@@ -162,43 +153,21 @@ async def test_a_wait_is_over_when_patience_is(bench: Bench) -> None:
     left = iter([0.01] * 4)
     async with _waiting(bench, run, lambda: next(left, 0.0)) as (wait, woken):
         await _bounded(woken.get())
-        now = await wait.settled()
-    assert now is not None
-    assert now.waits
+        assert not wait.is_patient()
 
 
 @requirement("calls:wakes")
-async def test_who_is_asked_again_for_patience_does_not_read_the_record_each_time(
+async def test_who_is_asked_again_for_patience_is_not_woken_each_time(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = await bench.start_run()
     await bench.open(run=run)
-    looks = _counted_looks(bench, monkeypatch)
     monkeypatch.setattr("farhand.calls.wait.JUST_STORED_SEC", 60.0)
     left = iter([0.001] * 10)
     async with _waiting(bench, run, lambda: next(left, 0.0)) as (wait, woken):
         await _bounded(woken.get())
-        await wait.settled()
-    assert looks == []
-
-
-@requirement("calls:wakes")
-async def test_a_run_that_was_read_before_its_last_words_is_not_believed_and_the_record_is_asked(
-    bench: Bench,
-) -> None:
-    before = await bench.start_run()
-    call = await bench.open(run=before)
-    run = await bench.stored_run(before)
-    async with _waiting(bench, run) as (wait, woken):
-        # as it was when nothing was open yet
-        bench.log.broker.publish(freed_topic(run.run_id), before)
-        await _bounded(woken.get())
-        assert await wait.settled() == await bench.stored_run(before)
-        wait.sleep(woken.put_nowait)
-        assert woken.empty()
-        await bench.settle(call, Success(1))
-        await _bounded(woken.get())
-        assert await wait.settled() == await bench.stored_run(run)
+        assert next(left, None) is None
+        assert not wait.lost
 
 
 @requirement("calls:wakes")
@@ -207,20 +176,9 @@ async def test_a_wait_ends_when_another_claim_takes_the_run(bench: Bench) -> Non
     run = await bench.start_run()
     await bench.open(run=run)
     async with _waiting(bench, run) as (wait, woken):
-        claimed = await bench.claim(run)
+        await bench.claim(run)
         await _bounded(woken.get())
-        now = await wait.settled()
-    assert now == claimed
-
-
-async def test_a_wait_for_a_run_that_does_not_exist_ends(bench: Bench) -> None:
-    bench.log.broker.recheck = 0.01
-    gone = Run(
-        run_id=bench.clock.fresh("run"), owner=ANN, thread_id="t", started_at=0.0, state=RunState.WAITING
-    )
-    async with _waiting(bench, gone) as (wait, woken):
-        await _bounded(woken.get())
-        assert await wait.settled() is None
+        assert wait.lost
 
 
 async def test_a_wait_that_was_ended_wakes_nobody_and_leaves_nothing_behind(bench: Bench) -> None:
@@ -416,28 +374,11 @@ async def _waiting(
     """Asleep, with what it is woken for."""
     woken: asyncio.Queue[str] = asyncio.Queue()
     wait = Patient(bench.log, run, left)
-    wait.listen(_as_it_was(run))
+    wait.listen(run.owner, run.thread_id)
     assert wait.is_patient()
     wait.sleep(woken.put_nowait)
     yield wait, woken
     wait.end()
-
-
-def _as_it_was(run: Run) -> Run:
-    """Before anything was answered."""
-    return replace(run, state=RunState.WAITING)
-
-
-def _counted_looks(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    get_run = bench.log.get_run
-    looks: list[str] = []
-
-    async def counted(owner: Owner, run_id: str) -> Run | None:
-        looks.append(run_id)
-        return await get_run(owner, run_id)
-
-    monkeypatch.setattr(bench.log, "get_run", counted)
-    return looks
 
 
 async def _bounded(work: Coroutine[None, None, T]) -> T:

@@ -23,7 +23,6 @@ from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import (
     CLIENT_CALLS,
     DIRECT_CALLS,
-    WAKE,
     client_topic,
     feed_topic,
     freed_topic,
@@ -166,7 +165,8 @@ async def test_who_watches_is_told_of_events_calls_and_runs(story: ThreadStory) 
     ]
     assert kinds == ["RunStarted", "TextAdded", "CallOpened", "StepFinished", "CallSettled"]
     assert [item.phase.value for item in call.items if isinstance(item, Call)] == ["ready", "settled"]
-    assert [item.waits for item in free.items if isinstance(item, Run)][-1] is False
+    # when it started, and when its call was settled
+    assert free.items == [None, None]
     assert set(feed.items) == {None}
     assert [each.call_id for each in expected] == ["call_1"]
     assert told == [(RunState.RUNNING, True)]
@@ -178,10 +178,10 @@ async def test_a_parked_run_is_brought_back_by_whoever_stored_its_last_answer(st
     run = await story.begin()
     await story.finish(asks_for("call_1"))
     await story.log.decide(ANN, "t1", lambda thread, _: runs.park(thread, run.fence))
-    with story.log.broker.subscribe(WAKE) as wake:
-        await _settle(story, "call_1")
-        [woken] = wake.items
-    assert isinstance(woken, Run)
+    moved: list[Run] = []
+    story.log.on_run = lambda run, is_own: moved.append(run)
+    await _settle(story, "call_1")
+    [woken] = moved
     assert (woken.run_id, woken.parked, woken.waits) == ("run_1", True, False)
 
 

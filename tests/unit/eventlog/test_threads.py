@@ -397,12 +397,36 @@ async def test_who_waits_for_a_thread_to_be_read_is_served_though_the_writer_is_
         return await load(owner, thread_id, after=after)
 
     monkeypatch.setattr(store, "load", slow)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        read = group.create_task(threads.read(ANN, "t1", lambda thread: thread.title))
+    async with asyncio.timeout(10):
+        title = threads.submit(ANN, "t1", lambda thread, now: Decision(thread.title))
         await loading.wait()
         assert threads._flushing is not None
         threads._flushing.cancel()
-    assert read.result() == "Hello"
+        assert await title == "Hello"
+
+
+async def test_two_commands_that_load_a_thread_at_once_are_decided_on_one_state(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.is_shared = False
+    threads, load, is_read = Threads(store), store.load, asyncio.Event()
+
+    async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        loaded = await load(owner, thread_id, after=after)
+        if not is_read.is_set():
+            is_read.set()
+            # the other command is decided and stored meanwhile
+            await stored.wait()
+        return loaded
+
+    stored = asyncio.Event()
+    monkeypatch.setattr(store, "load", slow)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        first = group.create_task(threads.decide(ANN, "t1", lambda thread, now: Decision(thread.title)))
+        await is_read.wait()
+        await threads.decide(ANN, "t1", _rename("Hello"))
+        stored.set()
+    assert first.result() == "Hello"
 
 
 async def test_the_cache_gives_the_events_of_a_run_only_if_it_has_all_that_are_known(

@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from farhand.core.approval import Answer, Approval
 from farhand.core.call import ProgramRequest, Question
-from farhand.core.card import is_answered_by_a_press
 from farhand.core.event import SERVER, CallOpened
 from farhand.core.principal import Claims
 from farhand.core.settings import Patience
@@ -52,7 +51,6 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
     approval = _approval(thread, opening, now)
     is_asking = approval is not None and approval.answer is None
     is_started = tool.executor is Executor.SERVER and not is_asking
-    is_typed = tool.executor is Executor.FRONTEND and not is_answered_by_a_press(tool)
     holder = server_holder(opening.worker if opening.is_direct else "")
     if is_asking:
         deadline: float | None = now + (tool.approval_timeout_sec or patience.park_for)
@@ -62,7 +60,7 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
         deadline = ready_deadline(
             tool.executor,
             opening.timeout_sec,
-            is_typed=is_typed,
+            is_typed=tool.is_typed,
             is_held=opening.is_held,
             now=now,
             patience=patience,
@@ -80,7 +78,7 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
         client_id=tool.client_id,
         request=opening.request,
         card=tool.card,
-        is_typed=is_typed,
+        is_typed=tool.is_typed,
         title=tool.title,
         untrusted=tool.untrusted,
         timeout_sec=opening.timeout_sec,
