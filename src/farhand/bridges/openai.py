@@ -18,8 +18,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from farhand.bridges.bridge import Where, read_arguments, refuse_call
-from farhand.bridges.by_hand import ModelCall, call_all, field_of, list_field
 from farhand.bridges.far_tools import Hands, list_far_tools
+from farhand.bridges.provider_calls import ModelCall, call_all, field_of, list_field
 from farhand.core.principal import LOCAL, Who
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from farhand import Agent, Toolbox
 from farhand.demo import lamp
-from farhand.demo.again import AsksAgain
 from farhand.demo.browser import FRONTEND_TOOLS
+from farhand.demo.question_repeater import QuestionRepeater
 from farhand.demo.scratch import scratch
 from farhand.models import Model, ScriptedModel
 
@@ -101,7 +101,9 @@ def demo_agent(model: str | Model = "scripted") -> Agent:
 
 
 def _scripted() -> Model:
-    return AsksAgain(ScriptedModel.from_yaml(SCRIPT, delay=_TYPING_SEC, keep_prompts=0), delay=_TYPING_SEC)
+    return QuestionRepeater(
+        ScriptedModel.from_yaml(SCRIPT, delay=_TYPING_SEC, keep_prompts=0), delay=_TYPING_SEC
+    )
 
 
 agent = demo_agent()

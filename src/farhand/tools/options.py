@@ -32,8 +32,8 @@ class ToolOptions(TypedDict, total=False):
     title: str | None
     """Shown to people instead of its name. May contain inputs: `"Weather in {location}"`."""
     summary: Summary | None
-    """The output in a few words: a template (`"{rows} rows"`; `"{output}"` is all of it), or a function of the
-    output."""
+    """The output in a few words: a template (`"{rows} rows"`; `"{output}"` is all of it), or a function of
+    the output."""
 
 
 class NamedToolOptions(ToolOptions, total=False):

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from farhand.core.outcome import Outcome, Success, TimedOut
 from farhand.core.thread import Asked, AssistantMessage, Message, Resolved, ResultsMessage, Text, UserMessage
-from farhand.demo.again import AsksAgain
 from farhand.demo.agent import SCRIPT
+from farhand.demo.question_repeater import QuestionRepeater
 from farhand.models.base import CallDone, CallStart, Prompt
 from farhand.models.scripted import ScriptedModel
 from tests.unit.models.conversation import text_in
 
-MODEL = AsksAgain(ScriptedModel.from_yaml(SCRIPT))
+MODEL = QuestionRepeater(ScriptedModel.from_yaml(SCRIPT))
 LATE = TimedOut(10.0)
 WORD = {"question": "Quick: what is your favourite word?", "timeout_sec": 10}
 

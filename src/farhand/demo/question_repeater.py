@@ -19,8 +19,8 @@ from farhand.models import Ask, Model, ModelEvent, Prompt, Say, ScriptedModel
 AGAIN = ("ask me again", "ask again")
 
 
-class AsksAgain:
-    """The model with its questions asked again: `AsksAgain(ScriptedModel.from_yaml(path))`."""
+class QuestionRepeater:
+    """The model with its questions asked again: `QuestionRepeater(ScriptedModel.from_yaml(path))`."""
 
     def __init__(self, model: Model, *, delay: float = 0.0) -> None:
         self.name = model.name

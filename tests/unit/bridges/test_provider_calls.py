@@ -13,8 +13,8 @@ import pytest
 
 from farhand import Answer, Owner
 from farhand.bridges.anthropic import anthropic_results, anthropic_tools
-from farhand.bridges.by_hand import ModelCall, call_all
 from farhand.bridges.openai import chat_results, chat_tools, responses_outputs, responses_tools
+from farhand.bridges.provider_calls import ModelCall, call_all
 from farhand.core.outcome import Success
 from farhand.core.thread import ResultsMessage
 from farhand.errors import Misuse
