@@ -100,7 +100,8 @@ class Context(Struct, frozen=True, kw_only=True):
 
     @property
     def idempotency_key(self) -> str:
-        """The same value if this call is executed again after a crash. Pass it to services that accept one."""
+        """The same value if this call is executed again after a crash. Pass it to services that accept
+        one."""
         return self.call_id
 
     @property
