@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypedDict
 
 from farhand.core.ids import is_tool_name
@@ -64,7 +64,8 @@ def check_options(options: Mapping[str, object], name: str) -> None:
     """Raises `BadTool` for what a type checker would report, since not everybody runs one."""
     for option, value in options.items():
         if option not in _TAKES:
-            raise BadTool(f"`@tool` has no option `{shorten(option)}`{_suggest(option)}", hint=_KNOWN)
+            suggestion = suggest_option(option, _TAKES)
+            raise BadTool(f"`@tool` has no option `{shorten(option)}`{suggestion}", hint=_KNOWN)
         takes, fits = _TAKES[option]
         if not fits(value):
             raise BadTool(f"`{option}` of tool `{name}` must be {takes}, not {shorten(repr(value))}.")
@@ -143,6 +144,7 @@ _TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
 _KNOWN = f"Its options are {', '.join(f'`{option}`' for option in _TAKES)}."
 
 
-def _suggest(option: str) -> str:
-    near = difflib.get_close_matches(option, _TAKES, n=1, cutoff=0.5)
+def suggest_option(option: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown option: the most similar one, if any."""
+    near = difflib.get_close_matches(option, list(known), n=1, cutoff=0.5)
     return f"; did you mean `{near[0]}`?" if near else "."

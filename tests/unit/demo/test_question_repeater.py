@@ -107,4 +107,4 @@ async def test_a_story_goes_on_where_a_question_had_timed_out() -> None:
 
 async def test_with_nothing_to_ask_again_it_says_so() -> None:
     asked, words = await Chat().says("Please ask me again.", {})
-    assert (asked, words) == ([], "Every question of mine has its answer. Tell me what you would like.")
+    assert (asked, words) == ([], "All my questions are answered. What would you like to do?")
