@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
 
 from farhand.agent.agent import Agent
-from farhand.cli.browser import open_browser
 from farhand.cli.console import address_of
 from farhand.cli.options import ServeOptions
 from farhand.cli.serve import prepare_server, say_ready, serve_process, set_up
@@ -101,3 +105,35 @@ def _demo_store() -> str:
             f"Cannot make a folder for the demo's store: {error}.", hint="Name one with --store."
         ) from None
     return f"sqlite:///{folder / 'demo.db'}"
+
+
+def open_browser(address: str) -> bool:
+    """Opens the address in the user's browser. False if there is no browser or no display; never raises."""
+    opener = opener_for(sys.platform, os.environ)
+    if opener is None:
+        return False
+    try:
+        # in its own session: Ctrl-C at the server must not close the browser; the address is our own
+        opened = subprocess.Popen(  # noqa: S603
+            [opener, address],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return False
+    # nothing waits for it, but it must not stay behind as a zombie
+    threading.Thread(target=opened.wait, daemon=True).start()
+    return True
+
+
+def opener_for(platform: str, environment: Mapping[str, str]) -> str | None:
+    """The program that opens addresses; None in continuous integration, over SSH and without a display."""
+    if environment.get("CI") or environment.get("SSH_CONNECTION"):
+        return None
+    if platform == "darwin":
+        return shutil.which("open", path=environment.get("PATH"))
+    if not (environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")):
+        return None
+    return shutil.which("xdg-open", path=environment.get("PATH"))
