@@ -118,7 +118,7 @@ whole_only := storm or tools or conformance or frameworks
 quick := $(run_tests) -q -p no:schemathesis --hypothesis-profile=quick \
     -m 'not (postgres or sqlite or slow or repository or $(whole_only))'
 # Nothing in them is for `make quick`, and they take long to load.
-not_quick := tests/unit/scripts tests/unit/test_patterns.py tests/unit/bridges/test_by_hand.py
+not_quick := tests/unit/scripts tests/unit/test_patterns.py tests/unit/bridges/test_provider_calls.py
 
 tests-quick-unit: $(ready_to_develop)
 	@$(quick) tests/unit $(not_quick:%=--ignore=%) </dev/null

@@ -1,4 +1,4 @@
-"""`python -m bench`: measures, prints the table, keeps it (`bench/kept.py`).
+"""`python -m bench`: measures, prints the table, keeps it (`bench/results.py`).
 
 Without names, everything is measured, and how it grows is played; with names (`python -m bench p1 p3`) only
 those, and nothing is written. With `--against REVISION` the farhand of that revision and ours are measured in
@@ -22,11 +22,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 
-from bench import compared, costs, counts, logs, parts, wanted
+from bench import comparison, costs, counts, logs, parts, targets
 from bench.faults import FAULTS, in_words
-from bench.kept import keep, kept, publish, put, why_no_commit, why_not_published
+from bench.results import keep, kept, publish, put, why_no_commit, why_not_published
 from bench.machine import described
-from bench.served import configurations
+from bench.server_process import configurations
 from bench.simulate_scale import tables, told
 from bench.table import Effort, Line, busiest, judged, printed
 from tests.chaos.machine import Others
@@ -104,7 +104,7 @@ def weigh(effort: Effort) -> None:
 
 
 def want(_: Effort) -> None:
-    print(wanted.told())
+    print(targets.told())
 
 
 def publish_kept(_: Effort) -> None:
@@ -155,7 +155,7 @@ def grow_as_kept(_: Effort) -> None:
 
 def _compared(revision: str, names: list[str], effort: Effort) -> str:
     about = described()
-    table = compared.compare(revision, names or compared.COMPARED, effort)
+    table = comparison.compare(revision, names or comparison.COMPARED, effort)
     return f"{table}\n\n{about['commit']}, {about['machine']}, load before {about['load before']}, {_date()}"
 
 

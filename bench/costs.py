@@ -11,7 +11,7 @@ import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from bench.held import transactions
+from bench.held_streams import transactions
 from bench.machine import ROOT
 from farhand import Agent, ScriptedModel, Success, tool
 from farhand.core.principal import LOCAL

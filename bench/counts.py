@@ -21,7 +21,7 @@ from typing import Any
 
 import farhand
 from bench.machine import ROOT
-from bench.served import scratch
+from bench.server_process import scratch
 from bench.table import Effort
 
 # what is counted here must be what the guards bound

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from bench.machine import memory_of
-from bench.served import app, run_alone, scratch
+from bench.server_process import app, run_alone, scratch
 from bench.table import Effort
 from farhand.clock import SystemClock
 from farhand.core.decide import runs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bench.rounds import busy, in_turns, trips
-from bench.served import app, scratch
+from bench.server_process import app, scratch
 from bench.table import Effort, Line, ms
 
 USERS = 64

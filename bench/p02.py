@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bench.peers import command
 from bench.rounds import Measure, in_turns, trips
-from bench.served import app, scratch, serving
+from bench.server_process import app, scratch, serving
 from bench.table import Effort, Line, ms
 
 USERS = 64

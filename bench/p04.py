@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.rounds import in_turns
-from bench.served import app, scratch
+from bench.server_process import app, scratch
 from bench.table import Effort, Line, us
 
 CALLS = 8_000

@@ -11,7 +11,7 @@ from typing import Any
 
 from bench.dialects import PACE_SEC
 from bench.rounds import Measure, in_turns
-from bench.served import Server, app
+from bench.server_process import Server, app
 from bench.table import Effort, Line, us
 
 PACED, BACKLOG = 300, 30_000

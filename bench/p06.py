@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.rounds import in_turns
-from bench.served import app, scratch
+from bench.server_process import app, scratch
 from bench.table import Effort, Line
 
 STREAMS = 10_000

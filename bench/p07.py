@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.apps.whole import make_app, open_url
 from bench.pending import AT_ONCE, OWNER, Pending
 from bench.rounds import Measure, in_turns
-from bench.served import app, run_alone, scratch
+from bench.server_process import app, run_alone, scratch
 from bench.table import Effort, Line, medians, us
 from farhand.core.outcome import Success
 from farhand.core.result import Accepted, Result

@@ -11,7 +11,7 @@ import uvloop
 
 from bench.apps.whole import make_app, open_url
 from bench.pending import Pending
-from bench.served import run_alone, scratch
+from bench.server_process import run_alone, scratch
 from bench.table import Effort, Line, medians, ms
 from farhand.cli.gc_tuning import tune_gc
 from farhand.store.base import CallFilter

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from bench.rounds import in_turns, trips
-from bench.served import Server, app, load, scratch
+from bench.server_process import Server, app, load, scratch
 from bench.table import NO_TARGET, Effort, Line, ms
 from tests.postgres import Cluster, running_cluster
 

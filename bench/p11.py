@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from statistics import median
 
-from bench.served import configurations, run_alone, scratch, serving
+from bench.server_process import configurations, run_alone, scratch, serving
 from bench.table import Effort, Line
 
 CALLS = 100_000

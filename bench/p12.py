@@ -11,7 +11,7 @@ import msgspec
 
 from bench.apps.whole import make_app
 from bench.pending import OWNER, Pending
-from bench.served import run_alone
+from bench.server_process import run_alone
 from bench.table import Effort, Line, us
 from farhand import tool
 from farhand.core.result import Accepted

@@ -7,7 +7,7 @@ import asyncio
 from bench.machine import ROOT
 from bench.reads import Reads, read_by_turns
 from bench.rounds import in_turns, trips
-from bench.served import app, configurations, home, scratch
+from bench.server_process import app, configurations, home, scratch
 from bench.table import Effort, Line, ms
 
 USERS = 64

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from bench.peers import command
 from bench.rounds import Measure, in_turns
-from bench.served import Server, app, scratch, serving
+from bench.server_process import Server, app, scratch, serving
 from bench.table import Effort, Line, ms, us
 
 RATE = 50.0

@@ -8,9 +8,9 @@ import sys
 
 from bench.apps.whole import make_app
 from bench.pending import AT_ONCE, OWNER
-from bench.played import Played
+from bench.synthetic_run import SyntheticRun
 from bench.rounds import in_turns
-from bench.served import app, run_alone, scratch
+from bench.server_process import app, run_alone, scratch
 from bench.table import Effort, Line, ms
 from farhand.agent.service import AgentService
 from farhand.core.decide.decision import Decision
@@ -84,7 +84,7 @@ async def _say(service: AgentService, thread_id: str, number: int) -> None:
     run_id = service.clock.fresh("run")
 
     def decide(thread: ThreadState, now: float) -> Decision[None]:
-        played = Played(thread, now, service.settings)
+        played = SyntheticRun(thread, now, service.settings)
         played.begin(run_id, f"m{number}", f"Question {number} of many. {WORDS[:80]}")
         played.answer(WORDS)
         return played.decision()

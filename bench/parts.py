@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from bench import p04, p14
 from bench.machine import cpu_of
-from bench.served import Server, app, scratch
+from bench.server_process import Server, app, scratch
 from bench.table import Effort, us
 
 USERS = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from bench.played import Played
+from bench.synthetic_run import SyntheticRun
 from farhand.agent.service import AgentService
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import Opening
@@ -63,7 +63,7 @@ class Pending:
     def _parked(
         self, thread: ThreadState, run_id: str, openings: list[Opening], now: float
     ) -> Decision[None]:
-        played = Played(thread, now, self.service.settings)
+        played = SyntheticRun(thread, now, self.service.settings)
         played.begin(run_id, f"{thread.thread_id}-m", "trip")
         played.park(openings)
         return played.decision()

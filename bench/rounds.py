@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from bench.served import Server
+from bench.server_process import Server
 from bench.table import BUSY, Effort, medians
 
 Measure: TypeAlias = Callable[[int], dict[str, Any]]

@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 from statistics import quantiles
 
 from bench.costs import TRIPS, Costs
-from bench.held import HELD
-from bench.kept import measured_on
+from bench.held_streams import HELD
+from bench.results import measured_on
 
 WAITING = (1_000, 10_000, 100_000, 1_000_000)
 MEAN_WAIT_SEC = 600.0

@@ -1,4 +1,4 @@
-"""`whole` of a revision that knows no live chats, with a model that says them. `bench/compared.py` lends it
+"""`whole` of a revision that knows no live chats, with a model that says them. `bench/comparison.py` lends it
 to the tree of that revision and runs it there, so it imports only what both have."""
 
 from __future__ import annotations

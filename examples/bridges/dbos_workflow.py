@@ -1,7 +1,7 @@
 """A DBOS workflow with a step that waits for a person and survives a kill: `FOLDER start`, later `FOLDER`.
 
-The step is a keyed call. DBOS runs a step again that did not end; the key makes the second try attach to the
-call of the first, so the person is asked once and the money is paid once.
+The step is a keyed call. DBOS runs an unfinished step again; with the same key, the second attempt attaches
+to the call of the first, so the person is asked once and the invoice is paid once.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ async def settle_invoice(amount: int) -> str:
 async def main() -> None:
     DBOS(config={"name": "invoices", "system_database_url": f"sqlite:///{FOLDER}/dbos.db"})
     async with hands:
-        # inside the loop, after the hands: on this loop DBOS runs the steps of workflows that it recovers
+        # inside the loop, after the hands: DBOS runs the steps of recovered workflows on this loop
         DBOS.launch()
         if sys.argv[2:] == ["start"]:
             with SetWorkflowID("invoice-7"):

@@ -25,7 +25,7 @@ warnings.filterwarnings("ignore", message=".*EXPERIMENTAL", category=UserWarning
 
 
 class Model(BaseLlm):
-    """In place of a real model: pays, then says how it went."""
+    """Instead of a real model: pays, then reports the result."""
 
     async def generate_content_async(  # the flag is ADK's
         self,
@@ -49,7 +49,7 @@ runner = InMemoryRunner(app=app)
 
 async def main() -> None:
     session = await runner.session_service.create_session(app_name="shop", user_id="ann")
-    async with hands:  # + or serve it, or mount it
+    async with hands:  # + or serve or mount it
         assert await say(session.id, Content(role="user", parts=[Part(text="Pay the invoice")])) == ""
         await approve_next(hands)
         stored = await runner.session_service.get_session(
@@ -63,7 +63,7 @@ async def main() -> None:
 
 
 async def say(session_id: str, message: Content) -> str:
-    """What the model answers; nothing if the invocation is paused."""
+    """The model's answer; empty if the invocation is paused."""
     said = ""
     async for event in runner.run_async(user_id="ann", session_id=session_id, new_message=message):
         parts = event.content.parts if event.content is not None else None

@@ -1,4 +1,4 @@
-"""What the examples share: the hands with one tool behind approval, and a person who approves it."""
+"""Shared by the examples: an app with one tool that needs approval, and a person who approves it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ hands = create_app(toolbox, store="memory:")
 
 
 async def approve_next(hands: Hands) -> None:
-    """What a person does in the inbox, or with `farhand inbox approve`, minutes or days later."""
+    """Does what a person does in the inbox, or with `farhand inbox approve`, minutes or days later."""
     async with asyncio.timeout(30):
-        # the loop under test opens the call whenever its model wants to
+        # the loop opens the call when its model requests it
         while not (waiting := await hands.service.open_calls(Owner("local", "me"))):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     approval = waiting[0].approval

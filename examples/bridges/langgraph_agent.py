@@ -21,13 +21,13 @@ from farhand.bridges.langgraph import farhand_tools  # +
 
 
 class Model(BaseChatModel):
-    """In place of a real model: pays, then says how it went."""
+    """Instead of a real model: pays, then reports the result."""
 
     @property
     def _llm_type(self) -> str:
         return "example"
 
-    # Any, here and below: what LangChain tells every model
+    # Any, here and below: what LangChain passes to every model
     def bind_tools(self, tools: Any, **options: Any) -> Any:
         return self
 
@@ -47,11 +47,11 @@ agent = create_agent(
 
 async def main() -> None:
     config: RunnableConfig = {"configurable": {"thread_id": "invoices"}}
-    async with hands:  # + or serve it, or mount it
+    async with hands:  # + or serve or mount it
         run = await agent.ainvoke({"messages": [HumanMessage("Pay the invoice")]}, config, version="v2")
         assert [each.value["tool"] for each in run.interrupts] == ["pay"], "nobody approved it within 0.2 s"
         await approve_next(hands)
-        # again if the tool takes its time
+        # more than once if the tool takes longer
         while run.interrupts:
             resume: Command[Any] = Command(resume={each.id: True for each in run.interrupts})
             run = await agent.ainvoke(resume, config, version="v2")

@@ -1,6 +1,6 @@
-"""An agent of Pydantic AI pays an invoice once a person has approved it: `python -m examples.bridges.…`.
+"""An agent of Pydantic AI pays an invoice once a person has approved it.
 
-Lines that far hands add are marked with `+`.
+Lines that far hands add or change are marked with `+`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from farhand.bridges.pydantic_ai import FarhandToolset, hands_results  # +
 
 
 def think(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """In place of a real model: pays, then says how it went."""
+    """Instead of a real model: pays, then reports the result."""
     last = messages[-1].parts[-1]
     if isinstance(last, ToolReturnPart):
         return ModelResponse(parts=[TextPart(f"It says: {last.content}.")])
@@ -31,7 +31,7 @@ agent = Agent(
 
 
 async def main() -> None:
-    async with hands:  # + or serve it, or mount it
+    async with hands:  # + or serve or mount it
         parked = await agent.run("Pay the invoice")
         assert isinstance(parked.output, DeferredToolRequests), "nobody approved it within 0.2 s"
         await approve_next(hands)

@@ -1,8 +1,8 @@
-"""The agent behind the page. Its model speaks by a script, so nothing needs a key.
+"""The agent behind the page. Its model is scripted, so nothing needs a key.
 
 `add_todo` and `choose_time` are not declared here: the page brings them, with `useFrontendTool` and
 `useHumanInTheLoop`. `send_invitation` runs on the server once a person has approved it, and `book_room` asks
-a person in the middle of its work: both in cards that the page renders with `useInterrupt`.
+a person while it runs: the page renders both with `useInterrupt`.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ async def book_room(when: str) -> str:
 
 
 def speak(moment: Moment) -> Step:
-    """What the model says next: a tool by the words of the message, then what came of it."""
+    """The model's next step: calls that match the message, then a sentence about each result."""
     if moment.last:
-        return " ".join(map(_told, moment.last))
+        return " ".join(map(_describe, moment.last))
     said = moment.text.lower()
     asked: list[str | Say | Ask] = []
     if "list" in said and "add_todo" in moment.tools:
@@ -64,7 +64,7 @@ def speak(moment: Moment) -> Step:
     return asked or HELP
 
 
-def _told(result: ToolResult) -> str:
+def _describe(result: ToolResult) -> str:
     match result.kind, result.tool:
         case "success", "add_todo":
             return f"It is on your list: {result.output}."

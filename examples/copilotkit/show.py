@@ -85,7 +85,7 @@ async def _read(page: Page, text: str) -> None:
 
 
 async def _see(page: Page, seen: Path | None, name: str, *, button: str) -> None:
-    """The card with this button is there and can be answered."""
+    """Waits until the card with this button can be answered."""
     await expect(page.get_by_role("button", name=button, exact=True)).to_be_enabled()
     sys.stdout.write(f"{name.replace('-', ' ')}: [{button}]\n")
     if seen is not None:
@@ -119,7 +119,7 @@ async def _served(environment: dict[str, str], *command: str) -> AsyncIterator[s
 
 @asynccontextmanager
 async def _process(environment: dict[str, str], *command: str) -> AsyncIterator[Process]:
-    """Stopped politely, and gone with the block."""
+    """A process that is terminated at the end of the block."""
     # the server finds this package from the root, the page its own files from its folder
     cwd = PAGE if command[0] == str(VITE) else PAGE.parents[2]
     process = await asyncio.create_subprocess_exec(

@@ -1,1 +1,1 @@
-"""A desktop program that lends its hands to a chat: it reads notes, searches them and shows notifications."""
+"""A desktop program that offers tools to a chat: it reads and searches notes and shows notifications."""

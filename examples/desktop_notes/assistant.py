@@ -1,4 +1,4 @@
-"""The agent on the server. It knows no notes: it uses whatever tools the user's own programs offer."""
+"""The agent on the server. It has no notes of its own: it uses the tools that the user's programs offer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from farhand.models import Ask, Moment, Step
 
 
 def speak(moment: Moment) -> Step:
-    """Looks for what was asked, reads what it finds, and says so on the desk."""
+    """Searches for the words of the message, reads the notes it finds, and shows a notification."""
     if "client_desk_search_notes" not in moment.tools:
         return "Your desk is not connected."
     match moment.steps:
@@ -15,7 +15,7 @@ def speak(moment: Moment) -> Step:
             return Ask("client_desk_search_notes", {"words": moment.text.removeprefix("find ")})
         case 1:
             names = moment.last[0].output
-            assert isinstance(names, list), "search_notes brings a list"
+            assert isinstance(names, list), "search_notes returns a list"
             return [
                 Ask("client_desk_read_note", {"name": name}) for name in names
             ] or "There is no such note."

@@ -1,6 +1,6 @@
 """The desktop program: `python -m examples.desktop_notes.notes URL FOLDER`, with the token in FARHAND_TOKEN.
 
-Notes are the text files of a folder. It runs until it is stopped, and then takes its tools with it.
+Notes are the text files of a folder. The program runs until it is stopped, and then unregisters its tools.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def desk(url: str, folder: Path, token: str | None) -> Client:
         Args:
             text: One short sentence.
         """
-        # a desktop would pop it up; here it is a line that whoever started the program can read
+        # a desktop program would show a pop-up; this one prints a line
         sys.stdout.write(f"notification: {text}\n")
         sys.stdout.flush()
         return {"shown": True}
@@ -61,7 +61,7 @@ def desk(url: str, folder: Path, token: str | None) -> Client:
 
 
 async def run(client: Client) -> None:
-    """Until Ctrl-C or a polite kill; what is under way may finish."""
+    """Runs until Ctrl-C or SIGTERM; running handlers may finish."""
     loop = asyncio.get_running_loop()
     for stop in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(stop, client.stop)

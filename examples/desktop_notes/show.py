@@ -1,4 +1,4 @@
-"""Starts the server and the desktop program, chats with the server, and checks everything that is shown.
+"""Starts the server and the desktop program, chats with the server, and checks the results.
 
 Run it with `python -m examples.desktop_notes.show`.
 """
@@ -43,29 +43,29 @@ async def _show(http: httpx2.AsyncClient, url: str, place: Path, token: str) -> 
     assert answer == "Your desk is not connected.", answer
     async with _desk(url, place, token) as desk:
         tools = sorted((await http.get("/client-tools/tools")).json())
-        _tell("offered to the chat", ", ".join(tools))
+        _print("offered to the chat", ", ".join(tools))
         assert tools == ["client_desk_notify", "client_desk_read_note", "client_desk_search_notes"]
 
         answer = await _say(http, "find milk")
-        _tell("find milk", answer)
+        _print("find milk", answer)
         assert answer == f"{NOTES['lamp']} / {NOTES['shopping']}", answer
         assert await _line(desk) == "notification: I read 2 of your notes."
 
         answer = await _say(http, "find milk lisbon")
-        _tell("find milk lisbon", answer)
+        _print("find milk lisbon", answer)
         assert answer == "There is no such note.", answer
 
         wanted = {"toolID": "client_desk_read_note", "input": {"name": "../secret"}}
         outside = (await http.post("/client-tools/execute", json=wanted)).json()
-        _tell("a name that leads out of the folder", outside["error"])
+        _print("a name that leads out of the folder", outside["error"])
         assert outside == {"status": "error", "error": "ValueError: there is no note '../secret'"}
     left = (await http.get("/client-tools/tools")).json()
-    _tell("left after the desk was closed", str(left))
+    _print("left after the desk was closed", str(left))
     assert left == {}
 
 
 async def _say(http: httpx2.AsyncClient, text: str) -> str:
-    """One message in a chat of its own; the text of the answer."""
+    """The text of the answer to one message, in a new chat."""
     message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": text}]}
     body = {"id": f"chat-{secrets.token_urlsafe(8)}", "messages": [message]}
     answer = await http.post("/api/chat", json=body)
@@ -91,7 +91,7 @@ async def _desk(url: str, place: Path, token: str) -> AsyncIterator[Process]:
 
 @asynccontextmanager
 async def _process(token: str, *arguments: str) -> AsyncIterator[Process]:
-    """Stopped politely, and gone with the block."""
+    """A process that is terminated at the end of the block."""
     environment = {**os.environ, "FARHAND_TOKEN": token}
     process = await asyncio.create_subprocess_exec(sys.executable, *arguments, env=environment, stdout=PIPE)
     try:
@@ -108,7 +108,7 @@ async def _line(process: Process) -> str:
     return line.decode().rstrip("\n")
 
 
-def _tell(what: str, shown: str) -> None:
+def _print(what: str, shown: str) -> None:
     sys.stdout.write(f"{what}: {shown}\n")
 
 

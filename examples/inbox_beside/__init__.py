@@ -1,1 +1,1 @@
-"""A script that pays invoices, and a page beside it that shows and approves them. No chat, no model."""
+"""A script that pays invoices, and a page that shows them and asks for approval. No chat, no model."""

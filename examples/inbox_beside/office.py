@@ -1,7 +1,7 @@
-"""An office: a script pays invoices, and a person approves each payment on a page beside it. No model.
+"""An office: a script pays invoices, and a person approves each payment on a page. No model.
 
-The script is plain Python. What it cannot do itself it asks of its hands: the page shows an invoice, and the
-payment runs here once the person has approved it.
+The script is plain Python and calls two tools: `show_invoice` runs in the page, and `pay` runs here once the
+person has approved it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from farhand import Owner, Principal, Success, Toolbox, create_app, current
 
 OFFICE = Owner("office", "ada")
 INVOICES = {"I-7": 120, "I-8": 80}
-BELONGS_TO = secrets.token_urlsafe()
-"""Where an office would keep sessions."""
+SESSION = secrets.token_urlsafe()
+"""A real office would have a table of sessions."""
 
 Script: TypeAlias = Callable[[], Coroutine[None, None, list[str]]]
 
@@ -34,7 +34,7 @@ def show_invoice(number: str, amount: int) -> dict[str, str]:
     """Show an invoice on the page.
 
     Args:
-        number: Of the invoice.
+        number: The number of the invoice.
         amount: In euros.
 
     Returns:
@@ -44,14 +44,15 @@ def show_invoice(number: str, amount: int) -> dict[str, str]:
 
 
 def make_office(folder: Path, pages: Path) -> tuple[Starlette, Script]:
-    """The office's own app, with farhand in it, and its script; payments are written into this folder."""
+    """The office's own app with farhand mounted in it, and its script. Payments are written to this
+    folder."""
 
     @toolbox.tool(needs_approval=True)
     def pay(number: str, amount: int) -> str:
         """Pay an invoice.
 
         Args:
-            number: Of the invoice.
+            number: The number of the invoice.
             amount: In euros.
         """
         with (folder / "payments.txt").open("a") as payments:
@@ -59,13 +60,13 @@ def make_office(folder: Path, pages: Path) -> tuple[Starlette, Script]:
         return f"paid {amount} for {number}"
 
     def authenticate(request: HTTPConnection) -> Principal | None:
-        is_ada = secrets.compare_digest(request.cookies.get("office", ""), BELONGS_TO)
+        is_ada = secrets.compare_digest(request.cookies.get("office", ""), SESSION)
         return Principal(OFFICE.tenant, OFFICE.subject) if is_ada else None
 
     async def page(request: Request) -> Response:
         response = FileResponse(pages / "index.html")
-        # an office would ask for a password first
-        response.set_cookie("office", BELONGS_TO, httponly=True, samesite="strict")
+        # a real office would ask for a password first
+        response.set_cookie("office", SESSION, httponly=True, samesite="strict")
         return response
 
     hands = create_app(toolbox, store=f"sqlite:///{folder}/hands.db", authenticate=authenticate)
@@ -79,14 +80,14 @@ def make_office(folder: Path, pages: Path) -> tuple[Starlette, Script]:
     )
 
     async def pay_invoices() -> list[str]:
-        """Each call has a key, so the script may be stopped and run again: nothing is paid twice."""
-        told: list[str] = []
+        """Each call has a key, so the script can be stopped and run again: nothing is paid twice."""
+        outcomes: list[str] = []
         for number, amount in INVOICES.items():
             invoice = {"number": number, "amount": amount}
             for tool in ("show_invoice", "pay"):
                 key = f"{tool}-{number}"
                 outcome = await hands.call(tool, invoice, thread="invoices", key=key, owner=OFFICE)
-                told.append(str(outcome.output if isinstance(outcome, Success) else outcome))
-        return told
+                outcomes.append(str(outcome.output if isinstance(outcome, Success) else outcome))
+        return outcomes
 
     return app, pay_invoices

@@ -1,5 +1,5 @@
-// A page that is a hand of a Python script: it shows invoices when it is asked to, and has a card for whatever a person must approve.
-// It has no chat.
+// A page for a Python script: it shows invoices when the script calls `show_invoice`, and a card for everything that a person must
+// approve. It has no chat.
 import { connect } from "@farhand/client";
 import { CardList, useHand } from "@farhand/react";
 import "@farhand/react/cards.css";

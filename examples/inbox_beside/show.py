@@ -1,4 +1,4 @@
-"""Runs the office with its page in a real browser, presses what a person presses, and checks everything.
+"""Runs the office with its page in a real browser, approves as a person does, and checks the results.
 
 Run it with `python -m examples.inbox_beside.show`.
 """
@@ -46,23 +46,23 @@ async def _show(pay_invoices: Script, page: Page, payments: Path) -> None:
         script = group.create_task(pay_invoices())
         await _approve(page, "I-7")
         await expect(page.get_by_text("Invoice I-8: 80 €")).to_be_visible()
-        _tell("the page shows", await page.locator("#shown").inner_text())
+        _print("the page shows", await page.locator("#shown").inner_text())
         await page.reload()
         await expect(page.get_by_text("No invoice yet.")).to_be_visible()
         assert _paid(payments) == ["I-7 120"], (
-            "the second payment waits for its approval, also after a reload"
+            "the second payment still waits for its approval after a reload"
         )
         script.cancel()
-    _tell("the script was stopped, and paid so far", ", ".join(_paid(payments)))
+    _print("the script was stopped, and paid so far", ", ".join(_paid(payments)))
 
-    # the same calls again: what has its outcome gives it, what waits is waited for
+    # the same calls again: settled ones return their outcome, open ones are waited for
     async with asyncio.TaskGroup() as group:
         again = group.create_task(pay_invoices())
         await _approve(page, "I-8")
-    told = again.result()
-    _tell("the script ends with", " | ".join(told))
-    assert told[1::2] == [f"paid {amount} for {number}" for number, amount in INVOICES.items()]
-    assert "Invoice I-7: 120 €" in told[0]
+    outcomes = again.result()
+    _print("the script ends with", " | ".join(outcomes))
+    assert outcomes[1::2] == [f"paid {amount} for {number}" for number, amount in INVOICES.items()]
+    assert "Invoice I-7: 120 €" in outcomes[0]
     assert _paid(payments) == ["I-7 120", "I-8 80"], "each invoice is paid once"
     await expect(page.get_by_role("button", name="Allow once", exact=True)).to_have_count(0)
 
@@ -70,7 +70,7 @@ async def _show(pay_invoices: Script, page: Page, payments: Path) -> None:
 async def _approve(page: Page, number: str) -> None:
     await expect(page.get_by_text(number, exact=False).last).to_be_visible()
     allow = page.get_by_role("button", name="Allow once", exact=True)
-    # a button that has just appeared takes no press: nobody approves by accident
+    # a button that has just appeared ignores presses, so that nobody approves by accident
     await expect(allow).to_be_enabled()
     await expect(allow).not_to_have_attribute("aria-disabled", "true")
     await allow.click()
@@ -115,7 +115,7 @@ async def _browser(url: str) -> AsyncIterator[Page]:
             await browser.close()
 
 
-def _tell(what: str, shown: str) -> None:
+def _print(what: str, shown: str) -> None:
     sys.stdout.write(f"{what}: {shown}\n")
 
 

@@ -1,4 +1,4 @@
-"""The agent that both hosts mount: it repeats what it is told."""
+"""The agent that both hosts mount: it repeats the user's message."""
 
 from __future__ import annotations
 

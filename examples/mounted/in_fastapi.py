@@ -1,4 +1,4 @@
-"""In FastAPI, where programs show a bearer token: one function says whose it is, here and there."""
+"""In FastAPI, where programs send a bearer token: the host and the hook look up its user in the same way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from examples.mounted.assistant import agent
 from farhand import Principal, create_app
 
 USERS = {"ada-0123456789abcdef": "ada", "bob-0123456789abcdef": "bob"}
-"""Where a host would look into its database."""
+"""A real host would look into its database."""
 
 bearer = HTTPBearer(auto_error=False)
 
@@ -24,20 +24,21 @@ def user_of(token: str | None) -> str:
     return user
 
 
-def current_user(shown: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> str:
+def current_user(sent: Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]) -> str:
     """The host's own dependency."""
-    return user_of(shown.credentials if shown else None)
+    return user_of(sent.credentials if sent else None)
 
 
 async def authenticate(request: HTTPConnection) -> Principal | None:
-    """The same for everything that farhand serves: HTTP, streams, WebSockets. A 401 of the host is one."""
+    """The same for everything that farhand serves: HTTP, streams, WebSockets. A 401 that it raises is
+    sent."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     user = user_of(token if scheme.lower() == "bearer" else None)
     return Principal(tenant="acme", subject=user)
 
 
 hands = create_app(agent(), store="memory:", authenticate=authenticate)
-# a mounted app is not told when the host starts and stops, so the host enters its lifespan
+# a mounted app does not get the host's start and stop events, so the host runs its lifespan
 app = FastAPI(lifespan=hands.lifespan)
 
 

@@ -1,4 +1,4 @@
-"""In Starlette, where browsers carry the host's session cookie: the hook reads the host's session."""
+"""In Starlette, where browsers send the host's session cookie: the hook reads the host's session."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PASSWORDS = {"ada": "enchantress", "bob": "builder"}
 
 
 async def login(request: Request) -> JSONResponse:
-    said = await request.json()
-    if PASSWORDS.get(said.get("user")) != said.get("password"):
-        return JSONResponse({"error": "wrong"}, status_code=401)
-    request.session["user"] = said["user"]
-    return JSONResponse({"user": said["user"]})
+    form = await request.json()
+    if PASSWORDS.get(form.get("user")) != form.get("password"):
+        return JSONResponse({"error": "wrong user or password"}, status_code=401)
+    request.session["user"] = form["user"]
+    return JSONResponse({"user": form["user"]})
 
 
 async def logout(request: Request) -> JSONResponse:
@@ -31,12 +31,12 @@ async def logout(request: Request) -> JSONResponse:
 
 
 def authenticate(request: HTTPConnection) -> Principal | None:
-    """The host's middleware stands before everything that is mounted, so its session is here, too."""
+    """The host's middleware also runs for mounted apps, so its session is available here."""
     user = request.session.get("user")
     return Principal(tenant="acme", subject=user) if user else None
 
 
-# the name that browsers reach the host by; any other is refused
+# the host name that browsers use; any other is refused
 hands = create_app(agent(), store="memory:", authenticate=authenticate, allow_hosts=["assistant.example"])
 app = Starlette(
     routes=[

@@ -1,4 +1,4 @@
-"""Signs in at both hosts, talks to the assistant behind them, and checks everything that is shown.
+"""Signs in at both hosts, chats with the mounted assistant, and checks the results.
 
 Run it with `python -m examples.mounted.show`.
 """
@@ -18,7 +18,7 @@ from examples.mounted import in_fastapi, in_starlette
 ADA, BOB = ({"authorization": f"Bearer {token}"} for token in in_fastapi.USERS)
 HOST = "http://assistant.example"
 PAGE = {"origin": HOST}
-"""A request with a cookie says which page made it; browsers do so by themselves."""
+"""A request with a cookie must name its origin, as browsers do automatically."""
 
 
 async def main() -> None:
@@ -31,23 +31,23 @@ async def main() -> None:
 async def _show_fastapi(http: httpx2.AsyncClient) -> None:
     assert (await http.get("/me")).status_code == 401
     stranger = await http.post("/assistant/api/chat", json=_chat("hello"))
-    _tell("FastAPI, a stranger", stranger.status_code)
+    _print("FastAPI, a stranger", stranger.status_code)
     assert stranger.status_code == 401
 
     answer = await http.post("/assistant/api/chat", json=_chat("hello"), headers=ADA)
-    _tell("FastAPI, ada", _text(answer))
+    _print("FastAPI, ada", _text(answer))
     assert _text(answer) == "You said: hello"
 
     assert (await http.get("/assistant/api/chat/first", headers=ADA)).status_code == 200
     theirs = await http.get("/assistant/api/chat/first", headers=BOB)
-    _tell("FastAPI, bob looks for ada's chat", theirs.status_code)
+    _print("FastAPI, bob looks for ada's chat", theirs.status_code)
     assert theirs.status_code == 404
 
-    # this host lets nobody register tools
+    # this host grants nobody the scope to register tools
     refused = await http.post(
         "/assistant/client-tools/register", json={"clientID": "c", "tools": []}, headers=ADA
     )
-    _tell("FastAPI, ada has not the scope", refused.status_code)
+    _print("FastAPI, ada without the scope", refused.status_code)
     assert refused.status_code == 403
 
 
@@ -56,22 +56,22 @@ async def _show_starlette(http: httpx2.AsyncClient) -> None:
     assert (await http.post("/login", json={"user": "ada", "password": "enchantress"})).status_code == 200
 
     answer = await http.post("/ai/api/chat", json=_chat("hello"), headers=PAGE)
-    _tell("Starlette, ada", _text(answer))
+    _print("Starlette, ada", _text(answer))
     assert _text(answer) == "You said: hello"
 
     foreign = await http.post("/ai/api/chat", json=_chat("hello"), headers={"origin": "https://evil.example"})
-    _tell("Starlette, a page from elsewhere with ada's cookie", foreign.status_code)
+    _print("Starlette, a page from elsewhere with ada's cookie", foreign.status_code)
     assert foreign.status_code == 403
 
     await http.post("/logout")
     gone = await http.get("/ai/api/chat", headers=PAGE)
-    _tell("Starlette, after the logout", gone.status_code)
+    _print("Starlette, after the logout", gone.status_code)
     assert gone.status_code == 401
 
 
 @asynccontextmanager
 async def _host(app: Starlette, url: str) -> AsyncIterator[httpx2.AsyncClient]:
-    """The host, started as its server would start it."""
+    """The host, started like its server would start it."""
     transport = httpx2.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
@@ -92,7 +92,7 @@ def _text(answer: httpx2.Response) -> str:
     return "".join(pieces)
 
 
-def _tell(what: str, found: object) -> None:
+def _print(what: str, found: object) -> None:
     sys.stdout.write(f"{what}: {found}\n")
 
 

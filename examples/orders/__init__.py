@@ -1,1 +1,1 @@
-"""A shop whose assistant lists the orders of whoever asks, and refunds one when a manager approves."""
+"""A shop whose assistant lists the orders of the current user, and refunds one when a manager approves."""

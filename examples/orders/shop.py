@@ -1,4 +1,4 @@
-"""A shop in FastAPI: two customers, a manager, and an assistant that knows for whom it works."""
+"""A shop in FastAPI: two customers, a manager, and an assistant that knows whom it works for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PEOPLE = {
     "ben-0123456789abcdef": {"name": "ben", "role": "customer", "plan": "free"},
     "mia-0123456789abcdef": {"name": "mia", "role": "manager", "plan": "staff"},
 }
-"""Where a shop would look into its database."""
+"""A real shop would look into its database."""
 
 ORDERS = {"ann": {"A-1": "kettle", "A-2": "lamp"}, "ben": {"B-1": "chair"}}
 REFUNDS: list[str] = []
@@ -28,8 +28,8 @@ def person_of(request: HTTPConnection) -> dict[str, str]:
 
 
 async def authenticate(request: HTTPConnection) -> Principal:
-    """Everybody has their own space. A manager may enter a customer's, to approve and for nothing else:
-    the space is the customer's, and the claims say who is there."""
+    """Customers act for themselves. A manager may act for a customer, but only to approve: the owner is then
+    the customer, and the claims name the manager."""
     person = person_of(request)
     customer = request.headers.get("x-on-behalf-of")
     if customer is None:
@@ -41,21 +41,21 @@ async def authenticate(request: HTTPConnection) -> Principal:
 
 @tool
 def list_orders() -> str:
-    """List the orders of the person who asks."""
+    """List the orders of the current user."""
     mine = ORDERS.get(current().owner.subject, {})
     return ", ".join(f"{number} ({what})" for number, what in mine.items()) or "none"
 
 
 @tool(needs_approval=True)
 def refund(order: str, context: Context) -> str:
-    """Give the money for an order back.
+    """Refund an order.
 
     Args:
-        order: Its number.
+        order: The number of the order.
     """
     if order not in ORDERS.get(context.owner.subject, {}):
         return f"{context.owner.subject} has no order {order}."
-    assert context.approval is not None, "nobody refunds without an approval"
+    assert context.approval is not None, "a refund always has an approval"
     REFUNDS.append(order)
     return f"{order} refunded for {context.owner.subject}, approved by {context.approval.claims['name']}"
 
@@ -65,7 +65,7 @@ def instructions(context: Context) -> str:
 
 
 def _script(moment: Moment) -> Step:
-    """A model without a key: it does what it is told."""
+    """A model that needs no key: it calls the tool that the message names."""
     if moment.last:
         return str(moment.last[0].output)
     word, _, order = moment.text.partition(" ")

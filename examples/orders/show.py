@@ -1,4 +1,4 @@
-"""Two customers and a manager use the shop's assistant; everything that is shown is checked.
+"""Two customers and a manager use the shop's assistant; the results are checked.
 
 Run it with `python -m examples.orders.show`.
 """
@@ -27,10 +27,10 @@ async def main() -> None:
 
 
 async def _show_orders(http: httpx2.AsyncClient) -> None:
-    """Asked at the same moment, each is shown their own."""
+    """Both ask at the same time, and each sees their own."""
     ann, ben = await asyncio.gather(_say(http, ANN, "orders"), _say(http, BEN, "orders"))
-    _tell("ann's orders", ann)
-    _tell("ben's orders", ben)
+    _print("ann's orders", ann)
+    _print("ben's orders", ben)
     assert (ann, ben) == ("A-1 (kettle), A-2 (lamp)", "B-1 (chair)")
 
 
@@ -40,17 +40,17 @@ async def _show_refund(http: httpx2.AsyncClient) -> None:
 
     for_ann = {**MIA, "x-on-behalf-of": "ann"}
     refused = await http.get("/api/inbox", headers={**BEN, "x-on-behalf-of": "ann"})
-    _tell("ben looks into ann's inbox", refused.status_code)
+    _print("ben looks into ann's inbox", refused.status_code)
     assert refused.status_code == 403
 
     [waiting] = (await http.get("/api/inbox", headers=for_ann)).json()["calls"]
-    _tell("mia is asked", f"{waiting['tool']} {waiting['input']}")
+    _print("mia is asked", f"{waiting['tool']} {waiting['input']}")
     answer = {"approvalId": waiting["approvalId"], "approved": True}
     assert (await http.post("/api/tools/approve", json=answer, headers=for_ann)).json() == {"ok": True}
 
-    told = await _last_text(http, ANN, "refund")
-    _tell("ann is told", told)
-    assert told == "A-2 refunded for ann, approved by mia"
+    answer_text = await _last_text(http, ANN, "refund")
+    _print("ann reads", answer_text)
+    assert answer_text == "A-2 refunded for ann, approved by mia"
     assert shop.REFUNDS == ["A-2"]
 
 
@@ -61,7 +61,7 @@ async def _say(http: httpx2.AsyncClient, who: dict[str, str], text: str) -> str:
 
 
 async def _last_text(http: httpx2.AsyncClient, who: dict[str, str], chat: str) -> str:
-    """The record, once the run that a manager let go on is done."""
+    """The last message of the record, once the approved run is done."""
     async with asyncio.timeout(20):
         while True:
             record = (await http.get(f"/api/chat/{chat}", headers=who)).json()
@@ -75,7 +75,7 @@ def _chat(text: str, chat: str) -> dict[str, object]:
     return {"id": chat, "messages": [message]}
 
 
-def _tell(what: str, value: object) -> None:
+def _print(what: str, value: object) -> None:
     sys.stdout.write(f"{what}: {value}\n")
 
 

@@ -1,1 +1,1 @@
-"""An editor's program in Node that lends its hands to a chat: reads files, runs tests, applies patches."""
+"""An editor's program in Node that offers tools to a chat: it reads files, runs tests and applies patches."""

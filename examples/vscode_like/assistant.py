@@ -1,4 +1,4 @@
-"""The agent on the server. It has no files: it works with whatever the user's editor offers."""
+"""The agent on the server. It has no files of its own: it uses the tools that the user's editor offers."""
 
 from __future__ import annotations
 

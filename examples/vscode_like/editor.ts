@@ -1,4 +1,4 @@
-// What an editor's extension would run: three tools on the folder that is open. Usage: editor URL FOLDER, with FARHAND_TOKEN set.
+// What an editor's extension would run: three tools for the open folder. Usage: editor URL FOLDER, with FARHAND_TOKEN set.
 import { Client } from "@farhand/node";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -7,7 +7,7 @@ import { relative, resolve } from "node:path";
 import { z } from "zod";
 
 const [, , url = "http://127.0.0.1:8787", folder = "."] = process.argv;
-/** How long the tests may be silent. Each of their lines is progress, and begins this time anew, up to ten times. */
+/** How long the tests may be silent. Each line they print is reported as progress and restarts this time, up to ten times the limit in total. */
 const timeoutSec = Number(process.env["EDITOR_SILENCE_SEC"] ?? 30);
 const token = process.env["FARHAND_TOKEN"];
 const client = new Client({ url, clientID: "editor", ...(token === undefined ? {} : { token }) });
@@ -22,7 +22,7 @@ const running = { description: "Run the tests of the open folder.", parameters: 
 
 client.tool("run_tests", running, async (_, { progress, signal, show }) => {
   const tests = spawn(process.execPath, ["--test", "--test-reporter=tap"], { cwd: folder, signal, stdio: ["ignore", "pipe", "inherit"] });
-  // a call that is over ends them; what is said then is for nobody
+  // the end of the call stops the tests; the resulting error is not needed
   tests.once("error", () => undefined);
   const failed: string[] = [];
   let passed = 0;

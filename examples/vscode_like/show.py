@@ -1,4 +1,4 @@
-"""Starts the server and the editor's program, chats with the server, and checks everything that is shown.
+"""Starts the server and the editor's program, chats with the server, and checks the results.
 
 Run it with `python -m examples.vscode_like.show`, or `--seconds 8` for tests that do not take two minutes.
 """
@@ -54,7 +54,7 @@ async def main(seconds: int) -> None:
         ) as bundler:
             assert await bundler.wait() == 0
         token = secrets.token_urlsafe()
-        # half of the time that the tests take: without progress the call would be over before they are
+        # half of the time that the tests take: without progress, the call would time out before they end
         silence = {"EDITOR_SILENCE_SEC": str(max(1, seconds // 2))}
         async with (
             _server(place, token) as url,
@@ -71,30 +71,30 @@ async def main(seconds: int) -> None:
 async def _show(http: httpx2.AsyncClient, workspace: Path, seconds: int) -> None:
     wanted = {"toolID": "client_editor_read_file", "input": {"path": "../editor.mjs"}}
     outside = (await http.post("/client-tools/execute", json=wanted)).json()
-    _tell("a path that leads out of the folder", outside["error"])
+    _print("a path that leads out of the folder", outside["error"])
     assert outside["error"] == "path: must be inside the open folder"
 
     async with asyncio.TaskGroup() as group:
         answer = group.create_task(_say(http, "fix the sum"))
-        approval = await _asked(http)
-        _tell("a person is asked before", approval["tool"])
+        approval = await _next_approval(http)
+        _print("a person is asked before", approval["tool"])
         assert approval["tool"] == "client_editor_apply_patch"
-        assert (workspace / "sum.mjs").read_text() == SUM, "nothing is changed before the yes"
+        assert (workspace / "sum.mjs").read_text() == SUM, "nothing is changed before the approval"
         yes = {"approvalId": approval["approvalId"], "approved": True}
         assert (await http.post("/api/tools/approve", json=yes)).json() == {"ok": True}
-    _tell("fix the sum", answer.result())
+    _print("fix the sum", answer.result())
     expected = {"passed": seconds + 1, "failed": []}
     assert json.loads(answer.result().partition("The tests say: ")[2]) == expected, answer.result()
     assert "total + number" in (workspace / "sum.mjs").read_text()
 
-    told = await _progress(http)
-    _tell("progress that people saw", f"{len(told)} lines, among them {told[len(told) // 2]!r}")
-    assert any("of a long test" in line for line in told)
+    lines = await _read_progress(http)
+    _print("progress that people saw", f"{len(lines)} lines, among them {lines[len(lines) // 2]!r}")
+    assert any("of a long test" in line for line in lines)
 
 
 async def _say(http: httpx2.AsyncClient, text: str) -> str:
-    """One message; the text of the whole answer, however long it takes. A response is held for 90 seconds at
-    most. The run goes on without it, and its thread has everything."""
+    """The whole text of the answer to one message. A response is held for at most 90 seconds; the run
+    continues without it, and the thread has everything."""
     message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": text}]}
     await http.post("/api/chat", json={"id": "chat", "messages": [message], "wait": "hold"})
     while True:
@@ -105,8 +105,8 @@ async def _say(http: httpx2.AsyncClient, text: str) -> str:
     return "".join(part["text"] for part in thread["messages"][-1]["parts"] if part["type"] == "text")
 
 
-async def _asked(http: httpx2.AsyncClient) -> dict[str, str]:
-    """The question that waits for a person, once there is one."""
+async def _next_approval(http: httpx2.AsyncClient) -> dict[str, str]:
+    """The next call in the inbox that waits for approval."""
     while True:
         calls: list[dict[str, str]] = (await http.get("/api/inbox?thread=chat")).json()["calls"]
         asked = [call for call in calls if "approvalId" in call]
@@ -115,17 +115,17 @@ async def _asked(http: httpx2.AsyncClient) -> dict[str, str]:
         await asyncio.sleep(0.1)
 
 
-async def _progress(http: httpx2.AsyncClient) -> list[str]:
-    """What was said while the tests ran, up to the end of the run."""
-    told: list[str] = []
+async def _read_progress(http: httpx2.AsyncClient) -> list[str]:
+    """The progress texts of the tests, up to the end of the run."""
+    lines: list[str] = []
     async with http.stream("GET", "/api/events", params={"thread": "chat", "after": "0"}) as events:
         async for line in events.aiter_lines():
             event = json.loads(line[6:]) if line.startswith("data: {") else {}
             if event.get("type") == "call-progressed":
-                told.append(event["text"])
+                lines.append(event["text"])
             if event.get("type") == "run-finished":
                 break
-    return told
+    return lines
 
 
 @asynccontextmanager
@@ -140,7 +140,7 @@ async def _server(place: Path, token: str) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def _process(environment: dict[str, str], *command: str) -> AsyncIterator[Process]:
-    """Stopped politely, and gone with the block."""
+    """A process that is terminated at the end of the block."""
     process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **environment}, stdout=PIPE)
     try:
         yield process
@@ -157,7 +157,7 @@ async def _line(process: Process) -> str:
     return line.decode().rstrip("\n")
 
 
-def _tell(what: str, shown: str) -> None:
+def _print(what: str, shown: str) -> None:
     sys.stdout.write(f"{what}: {shown}\n")
 
 

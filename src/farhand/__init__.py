@@ -1,6 +1,6 @@
-"""farhand: lets a language model use hands that are not on the server.
+"""farhand lets a language model use hands that are not on the server.
 
-Names load when they are first used, so that a program which only needs one of them loads only that.
+Each name is imported when it is first used, so that a program imports only what it needs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The only reader of time and maker of fresh ids.
+"""The only module that reads the time and creates ids.
 
-Everything else is handed a `Clock`, so that a test can own both time and chance.
+Everything else gets a `Clock`, so that a test controls both time and randomness.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> float:
-        """Seconds since 1970, as the store compares deadlines."""
+        """Seconds since 1970, the scale of deadlines in the store."""
         ...
 
     def fresh(self, kind: str) -> str:
-        """A new id of this kind: unguessable, never given out before."""
+        """A new id of this kind: unguessable and never used before."""
         ...
 
 
 monotonic = time.monotonic
-"""Seconds that never go back, for what is counted in this process alone."""
+"""Seconds that never go backwards, for durations within this process."""
 
 
 class SystemClock:

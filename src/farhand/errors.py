@@ -1,36 +1,36 @@
-"""Everything farhand raises, and who is at fault.
+"""Every exception that farhand raises, grouped by who is at fault.
 
     FarhandError                    code · what happened · what to do next
     ├── PeerFault                   what came over the wire
     │   ├── Malformed               the bytes are not what the route takes
-    │   ├── TooLarge                a limit of size was passed
+    │   ├── TooLarge                a size limit was exceeded
     │   ├── TooSlow                 the body did not arrive in time
-    │   ├── TooMany                 a limit of number or rate was passed
-    │   ├── WrongMethod             the path is there, but not for this method
-    │   ├── WrongType               another Content-Type than the route takes
-    │   ├── SignInNeeded            no credential, or one that is not valid
+    │   ├── TooMany                 a rate limit or a quota was exceeded
+    │   ├── WrongMethod             the path exists, but not for this method
+    │   ├── WrongType               the route does not accept this Content-Type
+    │   ├── SignInNeeded            no credential, or an invalid one
     │   ├── NotAllowed              Host, Origin or scope is not on the list
-    │   ├── NotFound                unknown, or somebody else's: nobody can tell which
-    │   ├── NoAgent                 the app has tools and no model
-    │   ├── Busy                    the thread's run is working; ask again when it is done
-    │   ├── Unanswered              the thread's run waits for answers that the request does not bring
-    │   ├── NameTaken               the name, or the key, belongs to something else already
-    │   ├── Superseded              another program listens as this client now
-    │   ├── Rejected                a farhand server said no to what this program asked
-    │   ├── ResultMismatch          results for other calls than the open ones
-    │   └── ResultRefused           none of the results was taken, each for its own reason
+    │   ├── NotFound                it does not exist, or belongs to someone else: the answer is the same
+    │   ├── NoAgent                 the app has tools but no model
+    │   ├── Busy                    the thread's run is still working; try again when it is done
+    │   ├── Unanswered              the thread's run waits for answers that the request does not contain
+    │   ├── NameTaken               the name, or the key, is already used for something else
+    │   ├── Superseded              another program has connected as this client
+    │   ├── Rejected                a farhand server rejected a request of this program
+    │   ├── ResultMismatch          the results are not for exactly the open calls
+    │   └── ResultRefused           no result was accepted; each has its own reason
     ├── Misuse                      the program using farhand
     │   ├── BadTool                 a declaration that cannot become a tool
-    │   ├── DuplicateTool           a name registered twice; the first one stays
+    │   ├── DuplicateTool           a name registered twice; the first tool is kept
     │   └── BadSetting              a setting, address or module that cannot be used
     └── Broken                      farhand, its store or its model
-        ├── ShuttingDown            the server is about to stop; come back in a moment
-        ├── StoreDown               the store does not answer; nothing is known to be accepted
-        ├── SignInDown              the hook that knows who somebody is failed; nobody was let in or sent away
-        ├── StoreLocked             another process has the store's file
-        ├── Unreadable              a stored record makes no sense to this version; the others do
+        ├── ShuttingDown            the server is about to stop; try again in a moment
+        ├── StoreDown               the store does not answer; whether anything was accepted is unknown
+        ├── SignInDown              the `authenticate` hook failed; whether the credential is valid is unknown
+        ├── StoreLocked             another process has the store's file open
+        ├── Unreadable              this version cannot read one stored record; it can read the others
         ├── ModelFault              the provider failed; the history is intact
-        └── LostClaim               another worker advances this run now; stop writing
+        └── LostClaim               another worker has taken over this run; stop writing
 
 A tool that raises is not an error: it is a `Failure`.
 """
@@ -73,7 +73,7 @@ __all__ = [
 
 
 class FarhandError(Exception):
-    """The base: a stable `code`, a sentence, and the next step."""
+    """Base of all errors: a stable `code`, a message, and a hint that says what to do next."""
 
     code = "error"
 
@@ -116,7 +116,7 @@ class WrongType(PeerFault):
 
 
 class SignInNeeded(PeerFault):
-    """`takes_token` if the server's own development token is what is missing: a page can ask for it."""
+    """`takes_token` is True if the server's development token would be accepted: a page can ask for it."""
 
     code = "unauthenticated"
 
@@ -134,7 +134,7 @@ class NotFound(PeerFault):
 
 
 class NoAgent(PeerFault):
-    """This app has tools and no model: it serves calls, not conversations."""
+    """The app has tools but no model: it serves calls, not conversations."""
 
     code = "no_agent"
 
@@ -156,7 +156,7 @@ class Superseded(PeerFault):
 
 
 class Rejected(PeerFault):
-    """`status` and `answered` are the server's own: its HTTP status and its code."""
+    """`status` and `answered` are the HTTP status and the error code of the server's response."""
 
     code = "rejected"
 
@@ -167,7 +167,7 @@ class Rejected(PeerFault):
 
 
 class ResultMismatch(PeerFault, ValueError):
-    """A `ValueError` too, since library users hand results in from Python."""
+    """Also a `ValueError`, since programs pass results in from Python."""
 
     code = "mismatch"
 
@@ -184,7 +184,7 @@ class ResultMismatch(PeerFault, ValueError):
 
 
 class ResultRefused(PeerFault, ValueError):
-    """A `ValueError` too, since library users hand results in from Python."""
+    """Also a `ValueError`, since programs pass results in from Python."""
 
     code = "refused"
 
@@ -206,7 +206,7 @@ class BadSetting(Misuse):
 
 
 def not_installed(who: str, extra: str) -> BadSetting:
-    """What to say where a library of this extra is missing."""
+    """The error to raise if a library of this extra is missing."""
     return BadSetting(
         f"{who} need a library that is not installed.", hint=f"Install it: pip install 'farhand[{extra}]'."
     )
@@ -237,9 +237,9 @@ class Unreadable(Broken):
 
 
 class ModelFault(Broken):
-    """`message` and `hint` are for whoever runs the server, `words` are the provider's own.
+    """`message` and `hint` are for the operator of the server; `words` is the provider's own message.
 
-    People who chat are told `public` and nothing else: the rest may name keys, hosts and code.
+    People who chat see only `public`: the rest may contain keys, host names and code.
     """
 
     code = "model_fault"
@@ -258,7 +258,7 @@ class ModelFault(Broken):
 
     @property
     def detail(self) -> str:
-        """All of it, for the log and for the program that uses farhand."""
+        """The message with the provider's own, for the log and for the program that uses farhand."""
         return f"{self}\nThe provider says: {self.words}" if self.words else str(self)
 
 

@@ -104,7 +104,7 @@ async def test_a_purge_of_a_server_with_a_hook_says_what_it_needs(token: tuple[s
         ended = await run_farhand("purge", "--url", server.url, *token)
     assert (ended.code, ended.out) == (2, "")
     [line] = ended.err.splitlines()
-    assert "has an authenticate hook, and then it accepts no purge requests" in line
+    assert "has an authenticate hook, so it accepts no purge requests" in line
     assert "farhand purge --store ADDRESS" in line
 
 

@@ -10,7 +10,7 @@ import pytest
 from bench import __main__ as program
 from bench import costs as measuring
 from bench.costs import PAGE, kept
-from bench.kept import BEGIN, END
+from bench.results import BEGIN, END
 from bench.simulate_scale import WAITING, play, told, workers_for
 from bench.table import Effort
 

@@ -15,7 +15,7 @@ import pytest
 from bench import __main__ as program
 from bench import compared, costs, counts, kept, logs, p07, p10, parts, served
 from bench.faults import in_words
-from bench.picture import draw
+from bench.chart import draw
 from bench.table import Effort, Line, judged, printed
 from tests.process import ROOT
 

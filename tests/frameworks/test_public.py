@@ -10,7 +10,7 @@ import pytest
 
 from tests.requirement import requirement
 
-SHARED = {"__init__", "bridge", "by_hand", "far_tools"}
+SHARED = {"__init__", "bridge", "provider_calls", "far_tools"}
 FOLDER = Path(__file__).parents[2] / "src/farhand/bridges"
 BRIDGES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in SHARED)
 

@@ -23,11 +23,11 @@ function App() {
 }
 
 function Page() {
-  // what is typed before CopilotKit knows its agent would be lost
+  // anything typed before CopilotKit knows its agent would be lost
   const { isReady } = useAgent({ updates: [] });
   const [todos, setTodos] = useState<string[]>(() => JSON.parse(localStorage.getItem(threadId) ?? "[]"));
 
-  // runs in this page; what it returns is what the model is told
+  // runs in this page; the model gets its return value
   useFrontendTool({
     name: "add_todo",
     description: "Add an entry to the list that the user sees.",
@@ -54,7 +54,7 @@ function Page() {
     ),
   });
 
-  // what the server asks before it goes on: an approval of a tool, or what a tool wants to know in the middle of its work
+  // what the server asks before it continues: whether a tool is approved, or the question of a running tool
   useInterrupt({
     render: ({ interrupts, resolve }) => (
       <>
@@ -66,7 +66,7 @@ function Page() {
     ),
   });
 
-  // what the server's own tools do is shown, too
+  // also show the calls of server tools
   useDefaultRenderTool();
 
   useConfigureSuggestions({

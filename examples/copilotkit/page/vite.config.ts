@@ -1,4 +1,4 @@
-// The page, and the way from it to farhand. The proxy signs in, so that no token is part of the page.
+// Builds the page and forwards its requests to farhand. The proxy signs in, so that the page contains no token.
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 

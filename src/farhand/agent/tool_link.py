@@ -26,7 +26,7 @@ from farhand.core.run import Run
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Misuse, NotFound, ShuttingDown, StoreDown
 from farhand.tools.context import Approved, Context
-from farhand.tools.execute import ToolFailed, stopped_clock
+from farhand.tools.execute import ToolFailed, pause_deadline
 from farhand.tools.forms import ANSWER_FORM
 from farhand.tools.schema_admission import check_input
 from farhand.tools.timeouts import effective_timeout, parse_call_timeout
@@ -136,7 +136,7 @@ class ToolLink:
         opening = self._opening(tool, input, question, parse_call_timeout(timeout_sec))
         async with self._context.open_call_limit.reserve(self._call.owner.tenant) as room:
             asked = await self._decide(opening, room)
-        with stopped_clock():
+        with pause_deadline():
             return await self._outcome(_checked(asked, tool))
 
     def _opening(

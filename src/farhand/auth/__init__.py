@@ -1,7 +1,7 @@
 """Ready-made `authenticate` hooks: tokens in a file, JSON Web Tokens, a header of a trusted proxy.
 
-Pass one to `create_app(authenticate=…)`: it returns a `Principal` or None. Must not know the server. They are
-loaded on first use, since web tokens need another library.
+Pass one to `create_app(authenticate=…)`: it returns a `Principal` or None. The hooks must not know the
+server. They are imported on first use, since web tokens need another library.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ def is_name(value: object) -> TypeGuard[str]:
 
 
 def check_scopes(named: Iterable[str]) -> frozenset[str]:
-    """`BadSetting` for a scope that does not exist, since it would protect nothing."""
+    """Raises `BadSetting` for a scope that does not exist, since it would protect nothing."""
     scopes = frozenset(named)
     unknown = sorted(scopes - SCOPES)
     if unknown:
-        raise BadSetting(f"There is no scope '{unknown[0]}'.", hint=f"There are {', '.join(sorted(SCOPES))}.")
+        raise BadSetting(f"There is no scope '{unknown[0]}'.", hint=f"Use {', '.join(sorted(SCOPES))}.")
     return scopes

@@ -1,8 +1,8 @@
 """Bearer tokens from a file, which is read again whenever it changes: removing an entry revokes its token.
 
-Tokens are compared by their digests, so that no comparison tells how much of a guess was right, and the file
-may hold nothing but digests. A file that is missing or invalid lets nobody in: otherwise a revoked token
-might stay valid.
+Tokens are compared by their digests, so that the time of a comparison reveals nothing about a token, and the
+file may contain only digests. If the file is missing or invalid, every token is refused: otherwise a revoked
+one might stay valid.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class TokenFile:
-    """A hook: `create_app(agent, authenticate=TokenFile("tokens.toml"))`. Replace the file by a rename."""
+    """A hook: `create_app(agent, authenticate=TokenFile("tokens.toml"))`. Replace the file atomically."""
 
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
@@ -42,21 +42,21 @@ class TokenFile:
         self._known = read_tokens(self._path)
 
     def __call__(self, request: HTTPConnection) -> Principal | None:
-        self._read_again()
+        self._reload()
         token = bearer(request)
         return None if token is None else self._known.get(digest_of(token))
 
-    def _read_again(self) -> None:
+    def _reload(self) -> None:
         seen = self._stamp()
         if seen is not None and seen == self._seen:
             return
-        # first: whatever fails below, earlier tokens must not stay valid
+        # first: if anything below fails, earlier tokens must not stay valid
         known, self._known, self._seen = self._known, {}, None
         try:
             self._known = read_tokens(self._path)
         # the file may contain anything, and a fault must not grant access
         except Exception as error:  # noqa: BLE001
-            # not marked as read: it is tried again with the next request
+            # not marked as read: the next request tries again
             self._log_failure(seen, error, were=len(known))
             return
         self._seen, self._failed = seen, None
@@ -73,7 +73,7 @@ class TokenFile:
             found = self._path.stat()
         except OSError:
             return None
-        # ctime also changes with the permissions of the file, and cannot be set
+        # ctime also changes with the permissions of the file, and cannot be forged
         return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
@@ -89,30 +89,30 @@ def read_tokens(path: Path) -> Mapping[str, Principal]:
         read = tomllib.loads(path.read_text(encoding="utf-8"))
         listed = convert(read, _File).token
     except OSError as error:
-        raise BadSetting(f"The tokens in '{path}' cannot be read: {error.strerror}.") from None
+        raise BadSetting(f"The token file '{path}' cannot be read: {error.strerror}.") from None
     except (ValueError, ValidationError, RecursionError):
-        # its text may contain parts of the file
-        raise BadSetting(f"The tokens in '{path}' cannot be read.", hint=_HOW) from None
+        # the message of the parser may contain parts of the file
+        raise BadSetting(f"The token file '{path}' is not valid.", hint=_FORMAT) from None
     known: dict[str, Principal] = {}
     for number, entry in enumerate(listed, 1):
         digest = _digest(entry, f"Token {number} in '{path}'")
         if digest in known:
-            raise BadSetting(f"Token {number} in '{path}' is listed twice.")
+            raise BadSetting(f"Token {number} in '{path}' is listed twice.", hint="Remove one of the two.")
         if not is_name(entry.tenant) or not is_name(entry.subject):
-            raise BadSetting(f"Token {number} in '{path}' has no tenant or no subject.", hint=_HOW)
+            raise BadSetting(f"Token {number} in '{path}' has no tenant or no subject.", hint=_FORMAT)
         known[digest] = Principal(entry.tenant, entry.subject, check_scopes(entry.scopes))
     return known
 
 
-_HOW = "Each entry is a [[token]] with sha256 (or token), tenant, subject and scopes."
+_FORMAT = "Each entry is a [[token]] with sha256 (or token), tenant, subject and scopes."
 
 
 def _refuse_writable(path: Path) -> None:
     """Anyone who can write to the file can grant access."""
     if os.name == "posix" and path.stat().st_mode & stat.S_IWOTH:
         raise BadSetting(
-            f"Every user of this machine can write to '{path}', and so add tokens.",
-            hint="Remove the permission: chmod o-w.",
+            f"Every user of this machine can write to '{path}' and add tokens.",
+            hint=f"Remove the permission: chmod o-w {path}",
         )
 
 
@@ -131,11 +131,11 @@ class _File(Struct, forbid_unknown_fields=True):
 
 def _digest(entry: _Entry, what: str) -> str:
     if bool(entry.sha256) == bool(entry.token):
-        raise BadSetting(f"{what} must have either sha256 or token.")
+        raise BadSetting(f"{what} must have either `sha256` or `token`.", hint=_FORMAT)
     if entry.sha256:
         if not _SHA256.fullmatch(entry.sha256):
             raise BadSetting(
-                f"{what} has no valid digest in sha256.", hint="It has 64 hexadecimal digits in lower case."
+                f"{what} has an invalid `sha256`.", hint="It must be 64 lower-case hexadecimal digits."
             )
         return entry.sha256
     if len(entry.token) < SHORTEST:

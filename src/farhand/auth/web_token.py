@@ -1,7 +1,8 @@
 """Verifies JSON Web Tokens of an identity provider. The only module that imports PyJWT.
 
-Which algorithms count is fixed here and never taken from the token: one that says `none`, or that signs with
-a public key as if it were a secret, is no token. It must name this server as its audience, and it must end.
+The program that uses this hook chooses the algorithms, never the token: one with the algorithm `none`, or
+signed with a public key as if it were a secret, is refused. A token must name this server as its audience and
+must expire.
 """
 
 from __future__ import annotations
@@ -46,18 +47,22 @@ class WebToken:
     ) -> None:
         """`tenant` applies to all tokens; None reads it from the claim `tenant`.
 
-        `scopes` are those of a token that names none in its claim `scope`. `claims` names those that server
-        tools find in `current().claims`, as far as a token has them.
+        `scopes` applies to a token without a claim `scope`. `claims` names the claims that server tools find
+        in `current().claims`, if the token has them.
         """
         self._keys = keys if isinstance(keys, Mapping) else {"": keys}
         self._has_names = isinstance(keys, Mapping)
-        self._algorithms = _checked(algorithms, self._keys)
+        self._algorithms = _check_algorithms(algorithms, self._keys)
         if not audience or not issuer:
-            raise BadSetting("Web tokens need an audience and an issuer.", hint="Give those of your tokens.")
+            raise BadSetting(
+                "`audience` and `issuer` must not be empty.", hint="Use the values in your tokens."
+            )
         self._audience = audience
         self._issuer = issuer
         if tenant is not None and not is_name(tenant):
-            raise BadSetting("The tenant must not be empty.", hint="Pass None to read it from each token.")
+            raise BadSetting(
+                "`tenant` must be a printable name.", hint="Pass None to read it from each token."
+            )
         self._tenant = tenant
         self._scopes = check_scopes(scopes)
         self._shared = frozenset(claims)
@@ -68,10 +73,10 @@ class WebToken:
             return None
         try:
             claims = self._claims(token)
-        # the library has no limit for nested JSON but the stack
+        # the library limits nested JSON only by the stack
         except (jwt.PyJWTError, KeyError, ValueError, TypeError, RecursionError) as error:
             # never log what was sent
-            log.info("a web token was refused: %s", type(error).__name__)
+            log.info("web token refused: %s", type(error).__name__)
             return None
         return self._principal(claims)
 
@@ -104,18 +109,19 @@ class WebToken:
 
 
 def _check_keys(algorithms: Sequence[str], keys: Mapping[str, str | bytes]) -> None:
-    """`BadSetting` for a configuration that would refuse every token."""
+    """Raises `BadSetting` for a configuration that would refuse every token."""
     if not keys:
-        raise BadSetting("No keys are given for web tokens.", hint="Pass one key, or several by their kid.")
+        raise BadSetting("`keys` must not be empty.", hint="Pass one key, or several by their `kid`.")
     for name, key in keys.items():
-        if not any(_takes(algorithm, key) for algorithm in algorithms):
+        if not any(_accepts(algorithm, key) for algorithm in algorithms):
             which = f"The key '{name}'" if name else "The key"
             raise BadSetting(
-                f"{which} does not fit {', '.join(algorithms)}.", hint="Public keys must be in PEM format."
+                f"{which} cannot be used with {', '.join(algorithms)}.",
+                hint="Public keys must be in PEM format.",
             )
 
 
-def _takes(algorithm: str, key: str | bytes) -> bool:
+def _accepts(algorithm: str, key: str | bytes) -> bool:
     try:
         jwt.get_algorithm_by_name(algorithm).prepare_key(key)
     # what the library raises depends on the key
@@ -124,15 +130,15 @@ def _takes(algorithm: str, key: str | bytes) -> bool:
     return True
 
 
-def _checked(algorithms: Sequence[str], keys: Mapping[str, str | bytes]) -> list[str]:
+def _check_algorithms(algorithms: Sequence[str], keys: Mapping[str, str | bytes]) -> list[str]:
     unknown = [name for name in algorithms if name not in ALGORITHMS]
     if unknown or not algorithms or isinstance(algorithms, str):
         raise BadSetting(
-            f"These algorithms are not supported for web tokens: {algorithms!r}.",
-            hint=f"Choose those your tokens are signed with from {', '.join(sorted(ALGORITHMS))}.",
+            f"`algorithms` must list supported algorithms, not {algorithms!r}.",
+            hint=f"Name those that sign your tokens: {', '.join(sorted(ALGORITHMS))}.",
         )
     if not has_crypto and any(name not in SHARED for name in algorithms):
-        raise BadSetting("Public keys need the extra `jwt`.", hint='Install "farhand[jwt]".')
+        raise not_installed("Public keys", "jwt")
     shared = [name for name in algorithms if name in SHARED]
     if shared and len(shared) < len(algorithms):
         raise BadSetting(
@@ -140,6 +146,6 @@ def _checked(algorithms: Sequence[str], keys: Mapping[str, str | bytes]) -> list
             hint="Anyone who has the public key could sign with it as if it were the secret.",
         )
     if shared and any(len(key) < SHORTEST_SECRET for key in keys.values()):
-        raise BadSetting(f"A secret has fewer than {SHORTEST_SECRET} bytes.", hint="Use a longer one.")
+        raise BadSetting("A secret in `keys` is too short.", hint=f"Use {SHORTEST_SECRET} bytes or more.")
     _check_keys(algorithms, keys)
     return list(algorithms)

@@ -1,4 +1,4 @@
-"""Anthropic by hand: the hands in a loop of your own over `client.messages`. `farhand[anthropic]`.
+"""Anthropic's library: far hands in a loop of your own over `client.messages`. Needs `farhand[anthropic]`.
 
 ```python
 from farhand import Toolbox, create_app
@@ -8,8 +8,8 @@ hands = create_app(Toolbox(), store="memory:")
 tools = anthropic_tools(hands)  # client.messages.create(tools=tools, …)
 ```
 
-A call's key is `thread:message.id:tool_use.id`: keep the message (`message.to_dict()`), and a loop that was
-killed asks for the results again, in another process as well.
+A call's key is `thread:message.id:tool_use.id`. Store the message (`message.to_dict()`), and a loop that was
+killed can ask for the results again, even in another process.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from farhand.bridges.bridge import ToolReply, Where, refuse_call
-from farhand.bridges.by_hand import ModelCall, call_all, field_of, list_field
 from farhand.bridges.far_tools import Hands, list_far_tools
+from farhand.bridges.provider_calls import ModelCall, call_all, field_of, list_field
 from farhand.core.principal import LOCAL, Who
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 __all__ = ["anthropic_results", "anthropic_tools"]
 
 SavedMessage: TypeAlias = Mapping[str, object]
-"""What `message.to_dict()` gives."""
+"""The result of `message.to_dict()`."""
 CUT_OFF = "This call was not executed: the message did not end with its tool calls."
 
 
 def anthropic_tools(
     hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None = None
 ) -> list[ToolParam]:
-    """For `messages.create(tools=…)`: the tools as they are now. Ask at each step: programs come and go.
+    """The current tools, for `messages.create(tools=…)`. Call it at each step: programs come and go.
 
     >>> client.messages.create(model=model, max_tokens=1000, messages=messages, tools=anthropic_tools(hands))
     """
@@ -50,9 +50,9 @@ async def anthropic_results(
 ) -> MessageParam:
     """The next user message: one `tool_result` for each `tool_use`, once all calls are settled.
 
-    `own` names tools that you run yourself; add their results to `content`. With `hold_for` a
-    `TimeoutError` is raised if a call is still open after so many seconds: keep the messages and ask again
-    with the same one, when `on_settled` tells you or later.
+    `own` names tools that you run yourself; add their results to `content`. Raises `TimeoutError` if a call
+    is still open after `hold_for` seconds: store the messages and call this again with the same message, when
+    `on_settled` notifies you or later.
 
     >>> messages.append(await anthropic_results(hands, message, thread="t1"))
     """

@@ -1,7 +1,7 @@
-"""What every bridge needs: one far call, and its outcome in words for the model of a framework.
+"""Shared by all bridges: makes one far call and describes its outcome to the model of a framework.
 
 A far call is an async tool body that waits, under a key that the framework's run can compute again. Nothing
-before the wait has an effect, so a body that a framework runs twice is harmless. Must not know a framework.
+before the wait has an effect, so a framework may run the body twice. It must not know any framework.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ __all__ = [
     "call_hand",
     "read_arguments",
     "refuse_call",
-    "side_by_side",
+    "run_concurrently",
     "thread_name",
 ]
 
 MOST_REPEATS = 100
-"""Calls with other inputs under one id of a provider."""
+"""Calls with different inputs under the same id of a provider."""
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 _LONGEST_KEY = 190
 """Leaves room for the number of a repeated id."""
@@ -63,15 +63,15 @@ R = TypeVar("R")
 
 
 class CallOptions(TypedDict, Generic[C], total=False):
-    """To which owner the calls of a run belong: fixed, or a function of the context that the framework has of
-    a run. And for how many seconds a call is held before the run parks; unset: until it is settled."""
+    """`owner` of the calls: fixed, or a function of the framework's run context. `hold_for` is how many
+    seconds a call is held before the run parks; without it, until the call is settled."""
 
     owner: Who | Callable[[C], Who]
     hold_for: float | None
 
 
 class Where(CallOptions[C], Generic[C], total=False):
-    """And to which thread."""
+    """The same, and the thread of the calls: fixed, or a function of the framework's run context."""
 
     thread: Required[str | Callable[[C], str]]
 
@@ -82,7 +82,7 @@ class ToolReply(Struct, frozen=True):
     text: str
     is_error: bool = False
     content: object = None
-    """For frameworks that take values: the output itself, or the text if it says more than the output."""
+    """For frameworks that accept values: the output, or the text if it contains more than the output."""
 
 
 class HandCaller(Generic[C]):
@@ -92,16 +92,16 @@ class HandCaller(Generic[C]):
         self._hands = hands
         self._thread = where["thread"]
         self._owner: Who | Callable[[C], Who] = where.get("owner", LOCAL)
-        self._hold_for = _checked_seconds(where.get("hold_for"))
+        self._hold_for = _check_hold_for(where.get("hold_for"))
 
     def list_tools(self, context: C | None = None, only: Sequence[str] | None = None) -> list[FarTool]:
-        """Before there is a run: without the programs of an owner that depends on it."""
+        """Without a context, the tools of programs are left out if the owner depends on the context."""
         if context is not None:
             return list_far_tools(self._hands, self.owner(context), only=only)
         return list_far_tools(self._hands, LOCAL if callable(self._owner) else self._owner, only=only)
 
     def find_tool(self, name: str, context: C) -> str | None:
-        """The tool that a framework knows by this name, also one of the framework's own."""
+        """The tool that the framework knows by this name, including the framework's own tools."""
         names = [tool.name for tool in self._hands.tools(self.owner(context))]
         return next((each.tool for each in self.list_tools(context, names) if each.name == name), None)
 
@@ -111,7 +111,7 @@ class HandCaller(Generic[C]):
     async def call(
         self, tool: str, input: Mapping[str, object], context: C, *parts: object
     ) -> ToolReply | Waiting:
-        """`parts` tell this call of the thread from all others, and are the same when the run is resumed."""
+        """`parts` identify the call within its thread, and are the same when the run is resumed."""
         thread = thread_name(self._thread(context) if callable(self._thread) else self._thread)
         return await call_hand(
             self._hands,
@@ -124,7 +124,7 @@ class HandCaller(Generic[C]):
         )
 
     async def wait(self, tool: str, input: Mapping[str, object], context: C, *parts: object) -> ToolReply:
-        """The outcome, however long it takes; the call stays if the caller leaves after `hold_for`."""
+        """The outcome, however long it takes. If the caller leaves after `hold_for`, the call stays open."""
         reply = await self.call(tool, input, context, *parts)
         if isinstance(reply, Waiting):
             return await attach(self._hands, str(reply.key), owner=self.owner(context))
@@ -142,15 +142,15 @@ async def call_hand(  # noqa: PLR0913
     owner: Who = LOCAL,
     within: float | None = None,
 ) -> ToolReply | Waiting:
-    """One keyed call, with its outcome as the model reads it. The same id of a provider with another input
-    is another call: its key counts up.
+    """One keyed call, with its outcome as the model reads it. If a provider uses an id again with a different
+    input, it is another call, and its key gets a number.
 
-    Without `within` the call ends with its last caller, unless another one may want it; with `within` it
-    stays, and `Waiting` comes back.
+    Without `within`, the call is cancelled with its last caller, unless another caller may still need it.
+    With `within`, it stays open, and `Waiting` is returned.
     """
-    unfit = _unfit(input, hands.service.settings.limits.call_input)
-    if unfit is not None:
-        return unfit
+    refusal = _refuse_input(input, hands.service.settings.limits.call_input)
+    if refusal is not None:
+        return refusal
     for number in range(1, MOST_REPEATS + 1):
         own = key if number == 1 else f"{key}.{number}"
         try:
@@ -165,16 +165,16 @@ async def call_hand(  # noqa: PLR0913
             )
         except NameTaken:
             continue
-        except TooMany as refusal:
-            return refuse_call(str(refusal))
+        except TooMany as error:
+            return refuse_call(str(error))
         if isinstance(outcome, Waiting):
             return outcome
         return _reply(outcome, await hands.service.keyed_call(own, owner=owner))
     return refuse_call(f"This call id was used for {MOST_REPEATS} other calls; the call was not executed.")
 
 
-async def side_by_side(work: Sequence[Coroutine[object, object, R]]) -> list[R]:
-    """All results, or the first error as it is; nothing is left running."""
+async def run_concurrently(work: Sequence[Coroutine[object, object, R]]) -> list[R]:
+    """All results, or the first error, not wrapped in a group. Nothing is left running."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(each) for each in work]
@@ -184,33 +184,33 @@ async def side_by_side(work: Sequence[Coroutine[object, object, R]]) -> list[R]:
 
 
 async def attach(hands: Hands, key: str, *, owner: Who = LOCAL) -> ToolReply:
-    """The outcome of a call that was made before, once it is there; nothing is opened here. A caller that is
-    cancelled leaves the call open."""
+    """Wait for the outcome of a call that was made before. Opens no call; a caller that is cancelled leaves
+    the call open."""
     call = await hands.service.attach(key, owner=owner)
     if call is None or call.outcome is None:
-        return _reply(Cancelled("the call is gone"))
+        return _reply(Cancelled("the call no longer exists"))
     return _reply(call.outcome, call)
 
 
 def thread_name(thread: object) -> str:
-    """The thread that a framework's id of a conversation stands for: the same, if a thread may be named so;
-    else what is readable of it and a digest. All bridges use it, for whatever `thread` they are given.
+    """The name of the thread for a framework's conversation id: the id itself if it is a valid name,
+    otherwise its valid characters and a digest. All bridges apply it to the `thread` you pass.
 
     >>> thread_name("user@example.org/7")
     'user_example.org_7.023ef1f84ab35ac917411b70faf2c05b'
     """
     if isinstance(thread, bool) or not isinstance(thread, str | int | UUID) or thread == "":
         raise Misuse(
-            f"The thread of a call is named by a text that is not empty, not by {thread!r}.",
-            hint="Pass `thread`: the id of the conversation, or a function that returns it.",
+            f"`thread` must be the id of a conversation, not {thread!r}.",
+            hint="Pass a non-empty string, or a function that returns one.",
         )
     name = str(thread)
     return name if is_chosen_id(name) else f"{_UNFIT.sub('_', name)[:40]}.{_digest(name)}"
 
 
 def build_key(thread: str, *parts: object) -> str:
-    """`thread:part:part`, so that `on_settled("thread:", …)` covers all calls of a thread. Parts that a key
-    cannot hold are replaced by their digests."""
+    """`thread:part:part`, so that `on_settled("thread:", …)` covers all calls of a thread. Parts that are not
+    valid in a key are replaced by their digests."""
     rest = ":".join(_part(str(part)) for part in parts)
     key = f"{thread}:{rest}"
     return key if len(key) <= _LONGEST_KEY else f"{thread}:{_digest(rest)}"
@@ -221,9 +221,9 @@ def refuse_call(why: str) -> ToolReply:
 
 
 def read_arguments(text: object) -> dict[str, object] | ToolReply:
-    """The input that a model wrote as text; a mistake in it is a reply to the model."""
+    """The input, parsed from the model's text. If that fails, a reply that tells the model why."""
     if isinstance(text, Mapping):
-        # some servers have read it already
+        # some servers have already parsed it
         return dict(text)
     if text is not None and not isinstance(text, str):
         return refuse_call("The input is not a JSON object.")
@@ -236,16 +236,16 @@ def read_arguments(text: object) -> dict[str, object] | ToolReply:
     return value
 
 
-def _checked_seconds(hold_for: object) -> float | None:
+def _check_hold_for(hold_for: object) -> float | None:
     if hold_for is None:
         return None
     if isinstance(hold_for, bool) or not isinstance(hold_for, int | float) or isnan(hold_for):
-        raise Misuse(f"`hold_for` is a number of seconds, or None, not {hold_for!r}.")
+        raise Misuse(f"`hold_for` must be a number of seconds or None, not {hold_for!r}.")
     return hold_for
 
 
-def _unfit(input: object, most: int) -> ToolReply | None:
-    """For an input that cannot be stored, a reply to the model, which wrote it."""
+def _refuse_input(input: object, most: int) -> ToolReply | None:
+    """A reply to the model if its input cannot be stored."""
     try:
         size = len(canonical(input))
     except (TypeError, ValueError):
@@ -257,23 +257,23 @@ def _unfit(input: object, most: int) -> ToolReply | None:
 
 def _reply(outcome: Outcome, call: Call | None = None) -> ToolReply:
     if not isinstance(outcome, Success):
-        return refuse_call(_words(outcome))
+        return refuse_call(_describe(outcome))
     plain = seen_by_model(outcome).text
-    text = plain if call is None else _rendered(outcome, call)
+    text = plain if call is None else _render(outcome, call)
     is_whole = text == (
         outcome.output if isinstance(outcome.output, str) else canonical(outcome.output).decode()
     )
     return ToolReply(text, content=outcome.output if is_whole else text)
 
 
-def _rendered(outcome: Success, call: Call) -> str:
-    """With the input that ran, if a person edited it, and a warning if strangers wrote the output."""
+def _render(outcome: Success, call: Call) -> str:
+    """With the input that ran, if a person edited it, and a warning if the output is untrusted."""
     asked = Asked(call.call_id, call.tool, call.requested_input)
     resolved = Resolved(call.call_id, call.tool, call.input, outcome, untrusted=call.untrusted)
     return render_result(resolved, asked, Prompt(())).text
 
 
-def _words(outcome: Outcome) -> str:
+def _describe(outcome: Outcome) -> str:
     match outcome:
         case TimedOut():
             return f"{reason_of(outcome)} This call has no result."

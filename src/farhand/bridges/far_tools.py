@@ -1,6 +1,6 @@
-"""The tools of the hands as a framework lists them, and a framework's own tools as tools of the hands.
+"""Lists farhand's tools for a framework, and adds a framework's own tools to farhand's.
 
-Must not know a framework.
+It must not know any framework.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from farhand.tools.options import ToolOptions
 __all__ = [
     "FarTool",
     "Hands",
-    "check_plain",
+    "check_parameters",
     "declare_function",
     "declare_own",
-    "describing",
+    "explain_schema_errors",
     "list_far_tools",
 ]
 
 
 class Hands(Protocol):
-    """What `create_app` returns, as far as bridges use it."""
+    """The part of the app, as `create_app` returns it, that bridges use."""
 
     @property
     def spec(self) -> Spec: ...
@@ -45,18 +45,18 @@ class Hands(Protocol):
 
 
 class FarTool(Struct, frozen=True):
-    """A tool of the hands, in a form that every provider accepts."""
+    """A tool of the app, in a form that every provider accepts."""
 
     name: str
-    """As providers know it: an alias where they refuse ours."""
+    """The name for providers: an alias if they would reject ours."""
     description: str
     schema: dict[str, object]
     tool: str
-    """As `App.call` knows it."""
+    """The name for `App.call`."""
 
 
 class BridgedFunction:
-    """The body of a framework's own tool, as our toolbox runs it."""
+    """The function of a framework's own tool, as our toolbox runs it."""
 
     def __init__(self, function: Callable[..., object]) -> None:
         self._function = function
@@ -66,10 +66,10 @@ class BridgedFunction:
 
 
 def list_far_tools(hands: Hands, owner: Who = LOCAL, *, only: Sequence[str] | None = None) -> list[FarTool]:
-    """The tools that a call of this owner can name now, without those that `approved` made of a framework's
-    own; with `only`, exactly these."""
+    """The tools that this owner can call now, without the framework's own tools that `approved` added. With
+    `only`, exactly those."""
     if isinstance(only, str):
-        raise Misuse(f"`only` is a list of names of tools, not {only!r}.")
+        raise Misuse(f"`only` must be a list of tool names, not {only!r}.")
     tools = [tool for tool in hands.tools(owner) if _is_listed(hands, tool.name, only)]
     names = ToolNames(tool.name for tool in tools)
     defined = [(define_tool(tool, names.alias(tool.name)), tool.name) for tool in tools]
@@ -85,14 +85,14 @@ def declare_own(
     schema: Mapping[str, object],
     options: ToolOptions | None = None,
 ) -> FarTool:
-    """Makes a framework's own tool one of the hands, behind approval: our executor runs its body, once."""
+    """Adds a framework's own tool to the app, with approval: our executor runs its function, once."""
     own: ToolOptions = {"needs_approval": True, **(options or {})}
     try:
         hands.spec.toolbox.add(name, description or name, schema, BridgedFunction(function), **own)
     except DuplicateTool:
         raise DuplicateTool(
-            f"The hands already have a tool `{name}`.",
-            hint="Call approved() once for each tool; what differs by run may be a function of it.",
+            f"The app already has a tool `{name}`.",
+            hint="Call approved() once for each tool; for values that differ by run, pass functions.",
         ) from None
     [tool] = list_far_tools(hands, only=[name])
     return tool
@@ -107,39 +107,39 @@ def declare_function(
     schema: Mapping[str, object],
     options: ToolOptions | None = None,
 ) -> FarTool:
-    """The same for the function in such a tool. Its arguments get the types that it declares."""
-    check_plain(name, function, schema)
-    with describing(function, is_tool=callable(function), hint="Pass a function."):
+    """The same for a plain function. Its arguments are converted to the types that it declares."""
+    check_parameters(name, function, schema)
+    with explain_schema_errors(function, is_tool=callable(function), hint="Pass a function."):
         run = validate_call(function)
     return declare_own(hands, run, name=name, description=description, schema=schema, options=options)
 
 
 @contextmanager
-def describing(tool: object, *, is_tool: bool, hint: str) -> Iterator[None]:
-    """While the framework derives the schema of its own tool: what is none, or takes what JSON cannot
-    describe, is refused in words."""
+def explain_schema_errors(tool: object, *, is_tool: bool, hint: str) -> Iterator[None]:
+    """Around the code in which a framework derives the schema of its own tool. Raises `BadTool` with a reason
+    if it is no tool, or if JSON cannot describe one of its parameters."""
     if not is_tool:
-        raise BadTool(f"approved() does not take {tool!r}.", hint=hint)
+        raise BadTool(f"approved() does not accept {tool!r}.", hint=hint)
     try:
         yield
     except PydanticUserError as error:
         name = getattr(tool, "__name__", None) or getattr(tool, "name", tool)
         raise BadTool(
-            f"`{name}` takes what JSON cannot describe, so no model can call it.",
-            hint="Let it take plain values; of a Context, farhand.current() gives the same.",
+            f"`{name}` has a parameter that JSON cannot describe, so no model can call it.",
+            hint="Use plain values; instead of a Context parameter, call farhand.current().",
         ) from error
 
 
-def check_plain(name: str, function: Callable[..., object], schema: Mapping[str, object]) -> None:
-    """Refuses a function that takes more than its input: the context of a run is gone by the time a person
-    approves the call."""
+def check_parameters(name: str, function: Callable[..., object], schema: Mapping[str, object]) -> None:
+    """Raises `BadTool` for a function with parameters besides its input: the context of a run no longer
+    exists when a person approves the call."""
     members = schema.get("properties")
     known = members if isinstance(members, dict) else {}
     other = next((each for each in inspect.signature(function).parameters if each not in known), None)
     if other is not None:
         raise BadTool(
             f"`{name}` takes `{other}`, which no longer exists when a person approves the call later.",
-            hint="Leave it out; farhand.current() says for whom the tool works.",
+            hint="Remove it; farhand.current() returns the owner that the tool works for.",
         )
 
 

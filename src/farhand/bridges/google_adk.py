@@ -1,4 +1,4 @@
-"""Google's Agent Development Kit: the hands as tools of an agent. `pip install 'farhand[google-adk]'`.
+"""Google's Agent Development Kit: far hands as tools of an agent. Needs `farhand[google-adk]`.
 
 ```python
 from google.adk.agents import LlmAgent
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
 from farhand.bridges.bridge import CallOptions, HandCaller, ToolReply
-from farhand.bridges.far_tools import FarTool, Hands, declare_function, describing
+from farhand.bridges.far_tools import FarTool, Hands, declare_function, explain_schema_errors
 from farhand.errors import Misuse, not_installed
 from farhand.tools.options import ToolOptions
 
@@ -43,9 +43,9 @@ Where: TypeAlias = CallOptions[Session]
 def farhand_tools(
     hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where]
 ) -> list[BaseTool]:
-    """The tools of the hands as they are now.
+    """The current tools of the app.
 
-    With `hold_for` a call that is still open after so many seconds pauses the invocation, which needs
+    A call that is still open after `hold_for` seconds pauses the invocation, which needs
     `ResumabilityConfig(is_resumable=True)`; resume it with `hands_responses`.
 
     >>> LlmAgent(name="clerk", tools=[*farhand_tools(hands, hold_for=30)])
@@ -55,7 +55,7 @@ def farhand_tools(
 
 async def hands_responses(hands: Hands, session: Session, **where: Unpack[Where]) -> Content | None:
     """The message that resumes the last invocation that waits for far calls: their outcomes, once all are
-    there. None if there is no such invocation.
+    settled. None if there is no such invocation.
 
     >>> runner.run_async(…, new_message=await hands_responses(hands, session))
     """
@@ -74,12 +74,14 @@ async def hands_responses(hands: Hands, session: Session, **where: Unpack[Where]
 def approved(
     hands: Hands, tool: FunctionTool, *, options: ToolOptions | None = None, **where: Unpack[Where]
 ) -> BaseTool:
-    """A tool of your own, behind approval: the hands run its function once, with the input that was approved.
+    """A tool of your own that needs approval: farhand runs its function once, with the approved input.
 
     >>> LlmAgent(name="clerk", tools=[approved(hands, FunctionTool(delete_file))])
     """
     request = LlmRequest()
-    with describing(tool, is_tool=isinstance(tool, FunctionTool), hint="Use FunctionTool(function)."):
+    with explain_schema_errors(
+        tool, is_tool=isinstance(tool, FunctionTool), hint="Use FunctionTool(function)."
+    ):
         request.append_tools([tool])
     [known] = request.config.tools or []
     assert isinstance(known, Tool), "it holds the declarations of functions"
@@ -103,16 +105,18 @@ class _HandTool(BaseTool):
         )
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
-        # the first moment at which a tool learns of its app
+        # a tool does not know its app before this
         if self.is_long_running and not tool_context.get_invocation_context().is_resumable:
-            why = "hold_for needs an app that is resumable: ADK would not wait for all answers of a step."
-            raise Misuse(why, hint="Set App(resumability_config=ResumabilityConfig(is_resumable=True)).")
+            raise Misuse(
+                "`hold_for` needs a resumable app: otherwise ADK does not wait for all responses of a step.",
+                hint="Set App(resumability_config=ResumabilityConfig(is_resumable=True)).",
+            )
         await super().process_llm_request(tool_context=tool_context, llm_request=llm_request)
 
     # Any: the inputs of other people's tools
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> dict[str, object] | None:
         session, call_id = tool_context.session, tool_context.function_call_id
-        # the last one counts: a provider may use an id again; none where a session is not written yet
+        # the last one counts: a provider may use an id again; there is none if the session is not saved yet
         events = {call.id: each.id for each in session.events for call in each.get_function_calls()}
         asked = events.get(call_id, tool_context.invocation_id)
         reply = await self._caller.call(self._tool.tool, args, session, asked, call_id)

@@ -1,4 +1,4 @@
-"""LangChain and LangGraph: the hands as tools of a graph. `pip install 'farhand[langgraph]'`.
+"""LangChain and LangGraph: far hands as tools of a graph. Needs `farhand[langgraph]`.
 
 ```python
 from langgraph.prebuilt import ToolNode
@@ -10,7 +10,7 @@ hands = create_app(Toolbox(), store="memory:")
 tools = ToolNode(farhand_tools(hands))
 ```
 
-A call's key is `thread:task_id:tool_call_id`; a task keeps its id whenever the graph runs it again.
+A call's key is `thread:task_id:tool_call_id`; a task keeps its id when the graph runs it again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
 from farhand.bridges.bridge import CallOptions, HandCaller, Where
-from farhand.bridges.far_tools import FarTool, Hands, check_plain, declare_own, describing
+from farhand.bridges.far_tools import FarTool, Hands, check_parameters, declare_own, explain_schema_errors
 from farhand.errors import Misuse, not_installed
 from farhand.tools.options import ToolOptions
 
@@ -53,10 +53,10 @@ def farhand_tools(
     only: Sequence[str] | None = None,
     **where: Unpack[CallOptions[Runtime]],
 ) -> list[BaseTool]:
-    """The tools of the hands as they are now, for `create_agent` or a `ToolNode`.
+    """The current tools of the app, for `create_agent` or a `ToolNode`.
 
-    With `hold_for` a call that is still open after so many seconds interrupts the graph, which needs a
-    checkpointer then. Resume it with any value: the tool gets the outcome by itself.
+    A call that is still open after `hold_for` seconds interrupts the graph, which then needs a checkpointer.
+    Resume it with any value: the tool fetches the outcome itself.
 
     >>> create_agent(model, farhand_tools(hands, hold_for=30), checkpointer=saver)
     """
@@ -72,14 +72,16 @@ def approved(
     options: ToolOptions | None = None,
     **where: Unpack[CallOptions[Runtime]],
 ) -> BaseTool:
-    """A tool of your own, behind approval: the hands run its body once, with the input that was approved.
+    """A tool of your own that needs approval: farhand runs it once, with the approved input.
 
     >>> create_agent(model, [approved(hands, delete_file)])
     """
-    with describing(tool, is_tool=isinstance(tool, BaseTool), hint="Use @tool of langchain_core.tools."):
+    with explain_schema_errors(
+        tool, is_tool=isinstance(tool, BaseTool), hint="Use @tool of langchain_core.tools."
+    ):
         schema = convert_to_openai_tool(tool)["function"]["parameters"]
     if isinstance(tool, StructuredTool) and (function := tool.coroutine or tool.func) is not None:
-        check_plain(tool.name, function, schema)
+        check_parameters(tool.name, function, schema)
 
     async def run(**input: Any) -> Any:
         return await tool.ainvoke(input)
@@ -98,7 +100,7 @@ def _make_tool(hands: Hands, tool: FarTool, where: Where[Runtime]) -> BaseTool:
         key = (task.task_id, farhand_runtime.tool_call_id)
         reply = await first.call(tool.tool, input, farhand_runtime, *key)
         while isinstance(reply, Waiting):
-            # goes on if the task was resumed; if that was too early, the next one interrupts
+            # continues if the task was resumed; if the call is still open then, the next pass interrupts
             interrupt({"farhand": reply.key, "tool": tool.name, "input": input})
             reply = await again.call(tool.tool, input, farhand_runtime, *key)
         if reply.is_error:
@@ -110,10 +112,12 @@ def _make_tool(hands: Hands, tool: FarTool, where: Where[Runtime]) -> BaseTool:
 
 
 class _GraphTool(StructuredTool):
-    """Takes any input: in a plain one, a member `config` would be lost."""
+    """Accepts any input: `StructuredTool` would drop a member named `config`."""
 
-    # the class above adds arguments of its own where they are asked for
+    # the base class declares arguments of its own
     async def _arun(self, /, **input: Any) -> Any:  # type: ignore[override]
         if self.coroutine is None or "farhand_runtime" not in input:
-            raise Misuse(f"`{self.name}` runs only in a graph: in a ToolNode or an agent of create_agent.")
+            raise Misuse(
+                f"`{self.name}` runs only in a graph.", hint="Use it in a ToolNode, or with create_agent."
+            )
         return await self.coroutine(**input)

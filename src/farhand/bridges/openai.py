@@ -1,4 +1,6 @@
-"""OpenAI by hand: the hands in a loop of your own, over Responses or Chat Completions. `farhand[openai]`.
+"""OpenAI's library: far hands in a loop of your own over Responses or Chat Completions.
+
+Needs `farhand[openai]`.
 
 ```python
 from farhand import Toolbox, create_app
@@ -8,8 +10,8 @@ hands = create_app(Toolbox(), store="memory:")
 tools = responses_tools(hands)  # client.responses.create(tools=tools, …)
 ```
 
-A call's key is `thread:response.id:call_id`: keep the response (`response.to_dict()`), and a loop that was
-killed asks for the results again, in another process as well.
+A call's key is `thread:response.id:call_id`. Store the response (`response.to_dict()`), and a loop that was
+killed can ask for the results again, even in another process.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
 from farhand.bridges.bridge import Where, read_arguments, refuse_call
-from farhand.bridges.by_hand import ModelCall, call_all, field_of, list_field
 from farhand.bridges.far_tools import Hands, list_far_tools
+from farhand.bridges.provider_calls import ModelCall, call_all, field_of, list_field
 from farhand.core.principal import LOCAL, Who
 
 if TYPE_CHECKING:
@@ -31,12 +33,13 @@ if TYPE_CHECKING:
 
 __all__ = ["chat_results", "chat_tools", "responses_outputs", "responses_tools"]
 
-Saved: TypeAlias = Mapping[str, object]  # what `response.to_dict()` gives
+Saved: TypeAlias = Mapping[str, object]
+"""The result of `response.to_dict()`."""
 CUT_OFF = "This call was not executed: the answer was cut off."
 
 
 def responses_tools(hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None = None) -> list[Function]:
-    """For `responses.create(tools=…)`: the tools as they are now. Ask at each step: programs come and go.
+    """The current tools, for `responses.create(tools=…)`. Call it at each step: programs come and go.
 
     >>> client.responses.create(model=model, input=input, tools=responses_tools(hands))
     """
@@ -70,8 +73,9 @@ async def responses_outputs(
     hands: Hands, response: Response | Saved, *, own: Collection[str] = (), **where: Unpack[Where[None]]
 ) -> list[FunctionCallOutput]:
     """One `function_call_output` for each call, once all are settled. `own` names functions that you run.
-    With `hold_for` a `TimeoutError` is raised if a call is still open after so many seconds: keep the
-    response and ask again with the same one, when `on_settled` tells you or later.
+
+    Raises `TimeoutError` if a call is still open after `hold_for` seconds: store the response and call this
+    again with the same one, when `on_settled` notifies you or later.
 
     >>> input += await responses_outputs(hands, response, thread="t1")
     """
@@ -96,7 +100,7 @@ async def chat_results(
 
     >>> messages += await chat_results(hands, completion, thread="t1")
     """
-    # an answer that was filtered has none
+    # a response that was filtered has no choice
     choice = next(iter(list_field(completion, "choices", "ChatCompletion")), None)
     asked = field_of(field_of(choice, "message"), "tool_calls") or ()
     is_whole = field_of(choice, "finish_reason") not in {"length", "content_filter"}

@@ -1,4 +1,4 @@
-"""The OpenAI Agents SDK: the hands as function tools of an agent. `pip install 'farhand[openai-agents]'`.
+"""The OpenAI Agents SDK: far hands as function tools of an agent. Needs `farhand[openai-agents]`.
 
 ```python
 from agents import Agent
@@ -10,8 +10,8 @@ hands = create_app(Toolbox(), store="memory:")
 agent = Agent("clerk", tools=[*farhand_tools(hands, thread="t1")])
 ```
 
-A call's key is `thread:tool_call_id`: the SDK has nothing better. The same id with another input is another
-call, and the same id with the same input the same call.
+A call's key is `thread:tool_call_id`: the SDK offers nothing more specific. The same id with a different
+input is another call; the same id with the same input is the same call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
 from farhand.bridges.bridge import HandCaller, ToolReply, Where, read_arguments
-from farhand.bridges.far_tools import FarTool, Hands, declare_function, describing
+from farhand.bridges.far_tools import FarTool, Hands, declare_function, explain_schema_errors
 from farhand.errors import BadTool, not_installed
 from farhand.tools.options import ToolOptions
 
@@ -40,10 +40,10 @@ RunContext: TypeAlias = RunContextWrapper[Any]
 def farhand_tools(
     hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where[RunContext]]
 ) -> list[FunctionTool]:
-    """The tools of the hands as they are now.
+    """The current tools of the app.
 
-    With `hold_for` a call that is still open after so many seconds interrupts the run. Approve each of its
-    interruptions to continue: the tool then waits for the outcome. People approve the call itself elsewhere.
+    A call that is still open after `hold_for` seconds interrupts the run. Approve each of its interruptions
+    to continue: the tool then waits for the outcome. People approve the call itself elsewhere.
 
     >>> Agent("clerk", tools=[*farhand_tools(hands, thread="t1", hold_for=30)])
     """
@@ -57,12 +57,12 @@ def approved(
     options: ToolOptions | None = None,
     **where: Unpack[Where[RunContext]],
 ) -> FunctionTool:
-    """A tool of your own, behind approval: the hands run its function once, with the input that was approved.
+    """A tool of your own that needs approval: farhand runs its function once, with the approved input.
 
     >>> Agent("clerk", tools=[approved(hands, delete_file, thread="t1")])
     """
     try:
-        with describing(tool, is_tool=isinstance(tool, FunctionTool), hint="Use @function_tool."):
+        with explain_schema_errors(tool, is_tool=isinstance(tool, FunctionTool), hint="Use @function_tool."):
             function = tool.__wrapped__
     except AttributeError:
         raise BadTool(f"`{tool.name}` has no function of its own.", hint="Use @function_tool.") from None

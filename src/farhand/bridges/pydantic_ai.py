@@ -1,4 +1,4 @@
-"""Pydantic AI: the hands as a toolset of an agent. `pip install 'farhand[pydantic-ai]'`.
+"""Pydantic AI: far hands as a toolset of an agent. Needs `farhand[pydantic-ai]`.
 
 ```python
 from pydantic_ai import Agent
@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, Unpack
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import HandCaller, Where, attach, side_by_side
-from farhand.bridges.far_tools import FarTool, Hands, declare_own, describing
+from farhand.bridges.bridge import HandCaller, Where, attach, run_concurrently
+from farhand.bridges.far_tools import FarTool, Hands, declare_own, explain_schema_errors
 from farhand.core.principal import LOCAL, Who
 from farhand.errors import BadTool, not_installed
 from farhand.tools.options import ToolOptions
@@ -35,14 +35,15 @@ except ModuleNotFoundError as error:
 __all__ = ["FarhandToolset", "approved", "hands_results"]
 
 D = TypeVar("D")
-KEY = "farhand"  # where the metadata of a deferred call has its key
+# the entry for the call's key in the metadata of a deferred call
+KEY = "farhand"
 
 
 class FarhandToolset(AbstractToolset[D]):
-    """The tools of the hands, looked up at each step. A failure reaches the model as `ToolFailed`.
+    """The tools of the app, looked up at each step. A failure reaches the model as `ToolFailed`.
 
-    With `hold_for` a call that is still open after so many seconds is deferred: the agent needs
-    `DeferredToolRequests` among its output types, and its next run the `hands_results`.
+    A call that is still open after `hold_for` seconds is deferred: the agent needs `DeferredToolRequests`
+    among its output types, and its next run needs the `hands_results`.
 
     >>> Agent(model, toolsets=[FarhandToolset(hands, thread=lambda ctx: ctx.deps.thread)])
     """
@@ -70,13 +71,13 @@ class FarhandToolset(AbstractToolset[D]):
 async def hands_results(
     hands: Hands, requests: DeferredToolRequests, *, owner: Who = LOCAL
 ) -> DeferredToolResults:
-    """The outcomes of the far calls that a run deferred, once all are there; those of other tools are yours.
+    """The outcomes of the far calls that a run deferred, once all are settled. Add those of other tools.
 
     >>> results = await hands_results(hands, result.output)
     >>> await agent.run(message_history=result.all_messages(), deferred_tool_results=results)
     """
     keys = {each: noted[KEY] for each, noted in requests.metadata.items() if KEY in noted}
-    replies = await side_by_side([attach(hands, key, owner=owner) for key in keys.values()])
+    replies = await run_concurrently([attach(hands, key, owner=owner) for key in keys.values()])
     results = [ToolFailed(reply.text) if reply.is_error else ToolReturn(reply.content) for reply in replies]
     return requests.build_results(calls=dict(zip(keys, results, strict=True)))
 
@@ -88,14 +89,19 @@ def approved(
     options: ToolOptions | None = None,
     **where: Unpack[Where[RunContext[D]]],
 ) -> Tool[D]:
-    """A tool of your own, behind approval: the hands run its body once, with the input that was approved.
+    """A tool of your own that needs approval: farhand runs its function once, with the approved input.
 
     >>> Agent(model, tools=[approved(hands, delete_file, thread="t1")])
     """
-    with describing(tool, is_tool=isinstance(tool, Tool) or callable(tool), hint="Pass a function."):
+    with explain_schema_errors(
+        tool, is_tool=isinstance(tool, Tool) or callable(tool), hint="Pass a function."
+    ):
         own: Tool[D] = tool if isinstance(tool, Tool) else Tool(tool)
     if own.takes_ctx:
-        raise BadTool(f"`{own.name}` takes a RunContext, which no longer exists when the call is approved.")
+        raise BadTool(
+            f"`{own.name}` takes a RunContext, which no longer exists when a person approves the call later.",
+            hint="Remove it; farhand.current() returns the owner that the tool works for.",
+        )
 
     def run(**input: object) -> object:
         function: Callable[..., object] = own.function
@@ -116,6 +122,6 @@ def _tool(caller: HandCaller[RunContext[D]], far: FarTool) -> Tool[D]:
         return reply.content
 
     tool = Tool[D].from_schema(call, far.name, far.description, far.schema, takes_ctx=True)
-    # the desk checks the input against the schema; here it must be an object at least
+    # the desk checks the input against the schema; here it only has to be an object
     tool.function_schema.validator = SchemaValidator(core_schema.dict_schema(core_schema.str_schema()))
     return tool

@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 def main() -> None:
     """The console script."""
-    # not above: a program that serves with the parts of this package has no command line
+    # not at the top: a program that calls `farhand.serve` does not need the command line
     try:
         with without_gc():
             from farhand.cli import commands

@@ -1,7 +1,7 @@
 """The commands and their options. A mistake is one line on standard error and exit code 2.
 
-What a command does is imported when it runs, so that help appears at once and a server imports nothing that
-only other commands need.
+The code of a command is imported when it runs, so that help appears immediately and a server imports nothing
+that only other commands need.
 """
 
 import sys
@@ -77,7 +77,7 @@ def demo(
     options: ServeOptions,
     *,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open your browser, where there is one. On.")
+        bool, typer.Option("--browser/--no-browser", help="Open your browser, if there is one. [on]")
     ] = True,
 ) -> None:
     """Serve the demo: an agent with a tool of every kind and a scripted model. Needs no key or account."""
@@ -110,7 +110,7 @@ def purge(
     *,
     older_than: Annotated[
         str | None,
-        typer.Option(metavar="AGE", help="Minimum age of what is removed: 12h, 7d, 4w. [7d]"),
+        typer.Option(metavar="AGE", help="Minimum age of the data to remove: 12h, 7d, 4w. [7d]"),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count only; remove nothing.")] = False,
     store: Annotated[

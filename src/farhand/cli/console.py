@@ -40,7 +40,7 @@ def _print_line(kind: str, colour: str, message: str) -> None:
 
 
 def _colour() -> bool | None:
-    """None leaves it to the destination: a file and a pipe get no colours."""
+    """None lets typer decide: files and pipes get no colours."""
     return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 

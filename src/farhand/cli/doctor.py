@@ -42,8 +42,8 @@ class Finding(Struct, frozen=True, omit_defaults=True):
 
 
 def examine(to: ServerOptions, *, store: str | None) -> None:
-    """Exits with code 1 if a check fails."""
-    findings = list(_findings(store, to.url, to.token))
+    """Runs all checks and prints them. Exits with code 1 if a check fails."""
+    findings = list(_check_all(store, to.url, to.token))
     if to.as_json:
         print_json(msgspec.to_builtins(findings))
     else:
@@ -53,8 +53,8 @@ def examine(to: ServerOptions, *, store: str | None) -> None:
         raise typer.Exit(1)
 
 
-def _findings(store: str | None, url: str | None, token: str | None) -> Iterator[Finding]:
-    yield from _versions()
+def _check_all(store: str | None, url: str | None, token: str | None) -> Iterator[Finding]:
+    yield from _list_versions()
     try:
         settings = load_settings({} if store is None else {"store": store})
     except FarhandError as error:
@@ -62,13 +62,13 @@ def _findings(store: str | None, url: str | None, token: str | None) -> Iterator
         return
     yield Finding("settings", "ok", "can be read")
     if url is None or store is not None:
-        yield from _of_store(settings.store or DEFAULT)
+        yield from _check_store(settings.store or DEFAULT)
     if url is not None:
-        yield _of_server(url, token)
-    yield _of_stream(url, token)
+        yield _check_server(url, token)
+    yield _check_streaming(url, token)
 
 
-def _versions() -> Iterator[Finding]:
+def _list_versions() -> Iterator[Finding]:
     yield Finding("farhand", "ok", version("farhand"))
     yield Finding("python", "ok", platform.python_version())
     yield Finding("sqlite", "ok", sqlite3.sqlite_version)
@@ -79,7 +79,7 @@ def _versions() -> Iterator[Finding]:
             yield Finding(extra, "note", "not installed", f"If you need it: pip install 'farhand[{extra}]'.")
 
 
-def _of_store(address: str) -> Iterator[Finding]:
+def _check_store(address: str) -> Iterator[Finding]:
     try:
         facts = asyncio.run(inspect_store(address))
     except FarhandError as error:
@@ -92,17 +92,17 @@ def _of_store(address: str) -> Iterator[Finding]:
     used = f", in use by {facts.in_use_by}" if facts.in_use_by else ""
     yield Finding("store", "ok", facts.what + used)
     if facts.room is not None:
-        yield _of_room(facts.room)
-    yield _of_tables(facts)
+        yield _check_disk(facts.room)
+    yield _check_tables(facts)
     if facts.unreadable:
-        yield _of_unreadable(facts.unreadable)
-    yield _of_clock(facts)
+        yield _check_records(facts.unreadable)
+    yield _check_clock(facts)
     if facts.busy is not None:
-        yield _of_connections(facts.busy)
-        yield _of_queue(facts.busy)
+        yield _check_connections(facts.busy)
+        yield _check_queue(facts.busy)
 
 
-def _of_room(room: int) -> Finding:
+def _check_disk(room: int) -> Finding:
     text = f"the disk has {room / 2**20:,.0f} MiB left"
     if room < ROOM_BYTES:
         return Finding("room", "bad", text, "Free some space: nothing can be written.")
@@ -111,7 +111,7 @@ def _of_room(room: int) -> Finding:
     return Finding("room", "ok", text)
 
 
-def _of_tables(facts: StoreHealth) -> Finding:
+def _check_tables(facts: StoreHealth) -> Finding:
     if facts.version is None or facts.version == 0:
         return Finding("tables", "note", "not created yet", "The first server that starts creates them.")
     if facts.version > facts.latest:
@@ -123,13 +123,13 @@ def _of_tables(facts: StoreHealth) -> Finding:
     return Finding("tables", "ok", f"version {facts.version}")
 
 
-def _of_unreadable(names: tuple[str, ...]) -> Finding:
+def _check_records(names: tuple[str, ...]) -> Finding:
     more = f" and {len(names) - UNREADABLE_SHOWN} more" if len(names) > UNREADABLE_SHOWN else ""
     text = f"this version cannot read {', '.join(names[:UNREADABLE_SHOWN])}{more}"
     return Finding("records", "bad", text, "Use the farhand that wrote them, or restore them from a backup.")
 
 
-def _of_clock(facts: StoreHealth) -> Finding:
+def _check_clock(facts: StoreHealth) -> Finding:
     if facts.behind is None:
         return Finding("clock", "ok", "the clock of this machine")
     text = f"this machine and the store differ by {abs(facts.behind):.3f} s"
@@ -138,7 +138,7 @@ def _of_clock(facts: StoreHealth) -> Finding:
     return Finding("clock", "note", text, "Deadlines use the store's clock. Synchronize both with NTP.")
 
 
-def _of_connections(busy: ServerLoad) -> Finding:
+def _check_connections(busy: ServerLoad) -> Finding:
     workers = max(0, busy.at_most - busy.connections) // PER_WORKER
     text = f"{busy.connections} of {busy.at_most} in use: enough for {workers} more workers with ten each"
     if workers:
@@ -146,7 +146,7 @@ def _of_connections(busy: ServerLoad) -> Finding:
     return Finding("connections", "note", text, "Raise max_connections before another worker starts.")
 
 
-def _of_queue(busy: ServerLoad) -> Finding:
+def _check_queue(busy: ServerLoad) -> Finding:
     text = f"the NOTIFY queue is {busy.queue:.0%} full"
     if busy.queue <= QUEUE_SHARE:
         return Finding("queue", "ok", text)
@@ -154,7 +154,7 @@ def _of_queue(busy: ServerLoad) -> Finding:
     return Finding("queue", "note", text, "End the session that listens in a transaction that stays open.")
 
 
-def _of_server(url: str, token: str | None) -> Finding:
+def _check_server(url: str, token: str | None) -> Finding:
     """The server that was named: its store cannot be checked from here."""
     try:
         remote_server(url, token).get("/readyz")
@@ -165,11 +165,11 @@ def _of_server(url: str, token: str | None) -> Finding:
     return Finding("server", "ok", f"{url} is ready, and so is its store")
 
 
-def _of_stream(url: str | None, token: str | None) -> Finding:
+def _check_streaming(url: str | None, token: str | None) -> Finding:
     server = remote_server(url, token)
     found = check_stream(server.url.rstrip("/"), server.token)
     if found.works is None:
-        # without --url there need not be a server
+        # without --url, a running server is not required
         return Finding("stream", "note" if url is None else "bad", found.text, found.do)
     return Finding("stream", "ok" if found.works else "bad", found.text, found.do)
 
@@ -179,7 +179,7 @@ def _print(finding: Finding) -> None:
         (f"{finding.verdict:<5}", _COLOURS[finding.verdict]), (f"{finding.about:<12}", "bold"), finding.text
     )
     if finding.do:
-        # some texts are sentences already
+        # some texts are already sentences
         line.append(f" {finding.do}" if finding.text.endswith(".") else f". {finding.do}", "dim")
     Console().print(line, soft_wrap=True, highlight=False)
 
@@ -188,7 +188,7 @@ PATIENCE_SEC = 5.0
 
 
 class StreamVerdict(NamedTuple):
-    """`works` is None if that could not be tested."""
+    """`works` is None if streaming could not be tested."""
 
     works: bool | None
     text: str
@@ -202,7 +202,7 @@ def check_stream(url: str, token: str | None, *, patience: float = PATIENCE_SEC)
     headers = {"accept": "text/event-stream"} | ({"authorization": f"Bearer {token}"} if token else {})
     try:
         connection.request("GET", place.path.rstrip("/") + "/api/events?keepAlive=1", headers=headers)
-        return _judge(connection.getresponse())
+        return _check_response(connection.getresponse())
     except TimeoutError:
         return StreamVerdict(
             False, f"nothing arrived within {patience:g} s: something buffers the response", _UNBUFFER
@@ -215,31 +215,29 @@ def check_stream(url: str, token: str | None, *, patience: float = PATIENCE_SEC)
         connection.close()
 
 
-_UNBUFFER = "Switch buffering and compression of responses off in the proxy (nginx: proxy_buffering off)."
+_UNBUFFER = "Turn off buffering and compression of responses in the proxy (nginx: proxy_buffering off)."
 
 
-def _judge(response: HTTPResponse) -> StreamVerdict:
+def _check_response(response: HTTPResponse) -> StreamVerdict:
     if response.status in (401, 403):
         return StreamVerdict(None, f"the server refused access ({response.status})", "Name a token: --token.")
     if response.status != 200:
         return StreamVerdict(None, f"the server answered {response.status}", "See GET /readyz.")
     if response.getheader("content-encoding"):
-        return StreamVerdict(
-            False, "the response is compressed on its way, which delays small pieces", _UNBUFFER
-        )
+        return StreamVerdict(False, "something compresses the response, which delays small chunks", _UNBUFFER)
     arrived = b""
     # until something follows the first event
     while not arrived.partition(b"\n\n")[2]:
         try:
             piece = response.read1(4096)
         except TimeoutError:
-            what = "only the first piece of the body" if arrived else "nothing of the body"
+            what = "only the first part of the body" if arrived else "no body"
             return StreamVerdict(
-                False, f"the head arrived and {what}: something buffers the response", _UNBUFFER
+                False, f"the headers arrived, but {what}: something buffers the response", _UNBUFFER
             )
         if not piece:
             return StreamVerdict(
-                False, "the stream ended at once", "Look for a proxy that ends responses early."
+                False, "the stream ended immediately", "Look for a proxy that ends responses early."
             )
         arrived += piece
     return StreamVerdict(True, "arrives piece by piece")

@@ -1,4 +1,4 @@
-"""Tunes the garbage collector: fewer collections, and none over what was imported."""
+"""Tunes the garbage collector: fewer collections, and none of them scans imported modules."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 YOUNG = 10_000
-"""New objects before the next collection; Python's default of 700 is less than concurrent requests hold."""
+"""New objects before the next collection; concurrent requests hold more than Python's default of 700."""
 
 
 @contextmanager
 def without_gc() -> Iterator[None]:
-    """For our own imports: the modules stay and hold next to no garbage, so the collector skips them now and
-    later. Not for imports of a user's own program, which may hold garbage."""
+    """For our own imports: modules stay in memory and create almost no garbage, so the collector skips them
+    now and later. Not for imports of a user's program, which may create garbage."""
     gc.disable()
     try:
         yield
@@ -23,9 +23,9 @@ def without_gc() -> Iterator[None]:
 
 
 def tune_gc() -> None:
-    """For a process that is ready to serve: what is loaded by now stays, and full collections, which stop
-    every request, no longer scan it. Young objects are collected less often: nearly everything that a request
-    makes is freed by reference counts when it ends."""
+    """For a process that is ready to serve: everything loaded so far stays, so full collections, which stop
+    every request, no longer scan it. Young objects are collected less often: reference counts free nearly
+    everything that a request creates when it ends."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG)

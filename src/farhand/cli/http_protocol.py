@@ -1,8 +1,8 @@
-"""HTTP limits that uvicorn does not have: size and time of a request head, number of pipelined requests,
-and trailers that are not added to the headers.
+"""HTTP limits that uvicorn does not have: size and time of a request head, and the number of pipelined
+requests. Trailers are not added to the headers.
 
-Only events are overridden: asyncio's, those that httptools calls for each part of a request, and the end of a
-response. No attribute of uvicorn's class is used. Must not know requests or responses.
+Only event methods are overridden: asyncio's, those that httptools calls for each part of a request, and the
+end of a response. No attribute of uvicorn's class is used. It must not know requests or responses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0
 
 
 class HttpProtocol(StallGuard, HttpToolsProtocol):
-    """Passes one request at a time to uvicorn; pipelined ones are buffered as bytes until it is answered."""
+    """Passes one request at a time to uvicorn. Pipelined requests are buffered as bytes until it is
+    answered."""
 
     __slots__ = (
         "_head_size",
@@ -39,17 +40,17 @@ class HttpProtocol(StallGuard, HttpToolsProtocol):
         "_url",
     )
 
-    # narrowed as uvicorn narrows it: it listens on stream sockets alone
+    # narrowed as in uvicorn, which uses stream sockets only
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._is_in_head = True
-        """A head is being read, or none has begun."""
+        """A request head is being read or expected."""
         self._is_answering = False
         self._head_size = 0
         self._head_tail = b""
         """The last bytes of an incomplete head, since its end may be split."""
         self._trailer_size = 0
-        """Bytes since the end of the body: trailers, for which the parser has no limit."""
+        """Bytes after the body: trailers, for which the parser has no limit."""
         self._unread = b""
         self._url = b""
         self._headers: list[tuple[bytes, bytes]] = []
@@ -115,7 +116,7 @@ class HttpProtocol(StallGuard, HttpToolsProtocol):
             asyncio.get_running_loop().call_soon(self.data_received, b"")
 
     def _next_piece(self) -> bytes:
-        """The head alone, so that what follows can wait; else everything."""
+        """Only the head while one is being read, so that the rest can wait; otherwise everything."""
         end = (self._head_tail + self._unread).find(_END) if self._is_in_head else -1
         end = len(self._unread) if end < 0 else end + len(_END) - len(self._head_tail)
         piece, self._unread = self._unread[:end], self._unread[end:]

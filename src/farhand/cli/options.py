@@ -33,7 +33,7 @@ _NOT_SETTINGS = frozenset({"config", "verbose"})
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """None where an option was not given: then a variable, the file or the default counts."""
+    """None for an option that was not given: then the variable, the settings file or the default applies."""
 
     host: Annotated[str | None, typer.Option(metavar="ADDRESS", help="Address to listen on. [127.0.0.1]")] = (
         None
@@ -52,7 +52,7 @@ class ServeOptions:
         str | None, typer.Option(metavar="MODEL", help="Use this model, for example scripted:talk.yaml")
     ] = None
     open: Annotated[
-        bool | None, typer.Option("--open", help="Let every program on this machine in without a token.")
+        bool | None, typer.Option("--open", help="Accept every program on this machine without a token.")
     ] = None
     allow_origin: Annotated[
         list[str] | None,
@@ -62,7 +62,7 @@ class ServeOptions:
     ] = None
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Also answer requests for this host name. Repeatable."),
+        typer.Option(metavar="NAME", help="Also accept requests for this host name. Repeatable."),
     ] = None
     allow_header: Annotated[
         list[str] | None,
@@ -70,20 +70,20 @@ class ServeOptions:
     ] = None
     page: Annotated[
         bool | None,
-        typer.Option("--page/--no-page", help="Show the chat page at /. On."),
+        typer.Option("--page/--no-page", help="Show the chat page at /. [on]"),
     ] = None
     inspector: Annotated[
         bool | None,
         typer.Option(
             "--inspector/--no-inspector",
-            help="Show runs and calls at /_farhand. On, unless there is an authenticate hook.",
+            help="Show runs and calls at /_farhand. [on without an authenticate hook]",
         ),
     ] = None
     show_tool_errors: Annotated[
         bool | None,
         typer.Option(
             "--show-tool-errors/--no-show-tool-errors",
-            help="Show users the error that a tool raised. On, unless there is an authenticate hook.",
+            help="Show users the error that a tool raised. [on without an authenticate hook]",
         ),
     ] = None
     hold_for: Annotated[
@@ -94,7 +94,7 @@ class ServeOptions:
         str | None,
         typer.Option(
             metavar="TOKEN",
-            help="Use this token, not a new one; FARHAND_TOKEN keeps it off the command line.",
+            help="Use this token instead of a new one; FARHAND_TOKEN keeps it off the command line.",
         ),
     ] = None
     config: Annotated[
@@ -103,7 +103,7 @@ class ServeOptions:
     ] = None
     log_level: Annotated[
         str | None,
-        typer.Option(metavar="LEVEL", help="Log from this level on: debug, info, warning, error. [warning]"),
+        typer.Option(metavar="LEVEL", help="Lowest level to log: debug, info, warning, error. [warning]"),
     ] = None
     log_format: Annotated[
         str | None, typer.Option(metavar="FORMAT", help="text, or json for one JSON object per line. [text]")
@@ -126,8 +126,8 @@ class ServeOptions:
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replaces the parameter of the command that is `ServeOptions` or `ServerOptions` by one option for each
-    of its fields."""
+    """Replaces the command's parameter of type `ServeOptions` or `ServerOptions` by one option for each of
+    its fields."""
     parameters = inspect.signature(command).parameters.values()
     [options] = [each for each in parameters if is_dataclass(each.annotation)]
 

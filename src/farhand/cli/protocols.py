@@ -18,7 +18,7 @@ PIPELINED = 16
 """Pipelined requests that may wait."""
 HANDSHAKE_LINE_BYTES = 8000
 HANDSHAKE_HEADERS = 100
-"""A little below the limits of WebSocket libraries, beyond which they neither answer nor close."""
+"""A little below the limits of WebSocket libraries, above which they neither answer nor close."""
 
 _IDLE_CHECKS = 7
 _DROP_UNSENT = struct.pack("ii", 1, 0)
@@ -32,7 +32,7 @@ EVENTS = (
     "on_message_complete",
     "on_response_complete",
 )
-"""What our HTTP protocol overrides: without one of them, a limit would silently not apply."""
+"""The methods that our HTTP protocol overrides: if one is missing, a limit would silently not apply."""
 
 
 def http_protocol(stalled_after_sec: float) -> type[asyncio.Protocol]:
@@ -51,26 +51,26 @@ def http_protocol(stalled_after_sec: float) -> type[asyncio.Protocol]:
         # only if its base class exists
         from farhand.cli.http_protocol import HttpProtocol  # noqa: PLC0415
 
-        return _guarded(HttpProtocol, stalled_after_sec)
+        return _add_guard(HttpProtocol, stalled_after_sec)
     # loaded only if needed
     from uvicorn.protocols.http.h11_impl import H11Protocol  # noqa: PLC0415
 
     log.warning(
         "this uvicorn has no %s: falling back to h11, with no time limit for request heads", missing[0]
     )
-    return _guarded(H11Protocol, stalled_after_sec)
+    return _add_guard(H11Protocol, stalled_after_sec)
 
 
 def socket_protocol(stalled_after_sec: float) -> type[asyncio.Protocol] | None:
-    """For uvicorn's `ws` setting; None where no WebSocket library is installed."""
+    """For uvicorn's `ws` setting; None if no WebSocket library is installed."""
     # loads a WebSocket library that other commands do not need
     from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol  # noqa: PLC0415
 
     found: object = AutoWebSocketsProtocol
-    return _guarded(found, stalled_after_sec) if isinstance(found, type) else None
+    return _add_guard(found, stalled_after_sec) if isinstance(found, type) else None
 
 
-def _guarded(base: type, stalled_after_sec: float) -> type[asyncio.Protocol]:
+def _add_guard(base: type, stalled_after_sec: float) -> type[asyncio.Protocol]:
     bases = (base,) if issubclass(base, StallGuard) else (StallGuard, base)
     return type(base.__name__, bases, {"stalled_after_sec": stalled_after_sec})
 
@@ -88,7 +88,7 @@ def asks_for_upgrade(url: bytes, headers: Sequence[Header]) -> bool:
 def may_upgrade(url: bytes, headers: Sequence[Header]) -> bool:
     """Whether such a request can be passed on: small, and without a body.
 
-    The parser reads no body of such a request, and would take it for the next one.
+    The parser does not read the body of such a request, and would treat it as the next request.
     """
     has_body = any(
         name.lower() == b"transfer-encoding" or (name.lower() == b"content-length" and value.strip(b" \t0"))
@@ -134,7 +134,7 @@ class StallGuard(asyncio.Protocol):
         super().connection_lost(exc)
 
     def _check_later(self) -> None:
-        # one check more than needed: progress right after a check is seen at the next one
+        # one check more than needed: progress right after a check is noticed at the next one
         pause = self.stalled_after_sec / (_IDLE_CHECKS + 1)
         self._stall_timer = asyncio.get_running_loop().call_later(pause, self._check)
 
@@ -148,7 +148,7 @@ class StallGuard(asyncio.Protocol):
             self._abort()
 
     def _abort(self) -> None:
-        # else the kernel would keep unsent data and wait for the peer
+        # otherwise the kernel would keep unsent data and wait for the peer
         self._peer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _DROP_UNSENT)
         self._peer.abort()
 

@@ -36,7 +36,7 @@ def remove_old(to: ServerOptions, *, older_than: str | None, dry_run: bool, stor
     if to.url is not None or (store is None and address.startswith("memory:")):
         purged = _ask_server(request, to)
     else:
-        _check_lasting(address)
+        _refuse_memory(address)
         try:
             purged = asyncio.run(_purge(address, request))
         except StoreLocked as locked:
@@ -51,7 +51,7 @@ def parse_age(age: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
-def _check_lasting(address: str) -> None:
+def _refuse_memory(address: str) -> None:
     if address == "memory:":
         raise BadSetting(
             "A store in memory cannot be opened from outside its server.",
@@ -71,7 +71,7 @@ async def _purge(address: str, request: PurgeRequest) -> PurgeReport:
 def _ask_holder(
     request: PurgeRequest, locked: StoreLocked, to: ServerOptions, *, is_named: bool
 ) -> PurgeReport:
-    """The settings name the server of the store that they name, and of no other store."""
+    """Asks the server of the settings, unless the store was named: it may belong to another server."""
     in_use = BadSetting(
         locked.message,
         hint="Purge through the server that has it: farhand purge --url http://127.0.0.1:8787 --token ...",
@@ -91,16 +91,16 @@ def _ask_server(request: PurgeRequest, to: ServerOptions) -> PurgeReport:
     except Rejected as refused:
         if refused.status != HTTPStatus.NOT_FOUND:
             raise
-        raise _hooked(server.url) from None
+        raise _explain_hook(server.url) from None
     return msgspec.convert(answer, PurgeReport)
 
 
-def _hooked(url: str) -> BadSetting:
+def _explain_hook(url: str) -> BadSetting:
     """A server with an `authenticate` hook has no such route: a purge covers all owners."""
     return BadSetting(
-        f"The server at {url} has an authenticate hook, and then it accepts no purge requests.",
+        f"The server at {url} has an authenticate hook, so it accepts no purge requests.",
         hint="Purge its store instead: farhand purge --store ADDRESS (a SQLite file only while the server is "
-        "stopped). The server itself removes what is older than patience.keep_settled.",
+        "stopped). The server itself removes data that is older than patience.keep_settled.",
     )
 
 
@@ -109,7 +109,7 @@ def _show(purged: PurgeReport, *, as_json: bool) -> None:
         print_json(msgspec.to_builtins(purged))
         return
     day = datetime.fromtimestamp(purged.before, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    title = f"{'would remove' if purged.dry_run else 'removed'} what ended before {day}"
+    title = f"{'would remove' if purged.dry_run else 'removed'} everything that ended before {day}"
     print_facts(
         [
             ("calls", str(purged.calls)),

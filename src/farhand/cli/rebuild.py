@@ -26,7 +26,7 @@ def rebuild_store(store: str | None, *, dry_run: bool, as_json: bool) -> None:
     if address == "memory:":
         raise BadSetting(
             "A store in memory cannot be opened from outside its server.",
-            hint="It is empty when that starts.",
+            hint="It is empty when the server starts, so there is nothing to rebuild.",
         )
     keep_sec = settings.settings.patience.keep_settled
     try:
@@ -47,7 +47,7 @@ async def _rebuild(address: str, *, keep_sec: float, dry_run: bool) -> Rebuilt:
 
 
 def _show_progress(rebuilt: Rebuilt) -> None:
-    """On a terminal alone."""
+    """Only on a terminal."""
     if sys.stderr.isatty():
         typer.echo(f"{rebuilt.threads} threads\r", err=True, nl=False)
 

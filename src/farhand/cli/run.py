@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import typer
 
 from farhand.agent.agent import Agent
-from farhand.cli.browser import open_browser
 from farhand.cli.console import address_of
 from farhand.cli.options import ServeOptions
-from farhand.cli.serve import prepare_server, say_ready, serve_process, set_up
+from farhand.cli.serve import prepare_server, print_ready, serve_process, set_up
 from farhand.cli.target import load_target
 from farhand.cli.workers import ParentLink, require_shared, supervise
 from farhand.errors import BadSetting
@@ -23,7 +27,7 @@ FILE = "sqlite:///"
 
 
 def serve_target(target: str, options: ServeOptions, *, workers: int, inherited: str | None) -> None:
-    """`inherited` is what a worker gets from its parent process."""
+    """`inherited` is set for a worker: the link to its parent process."""
     settings = load_settings(options.given(), config=options.config)
     found = load_target(target)
     app = found if isinstance(found, App) else create_app(found)
@@ -45,7 +49,7 @@ def serve_demo(options: ServeOptions, *, opens_browser: bool) -> None:
     app.configure(settings, default_store=settings.store or _demo_store())
     if app.values.token is None:
         # a page that is open keeps working, and so does a bookmark
-        token_file = _beside(app.store_address)
+        token_file = _token_file(app.store_address)
         app.auth.token = app.auth.token if token_file is None else kept_token(token_file)
     _serve(app, settings, opens_browser=opens_browser)
 
@@ -59,7 +63,7 @@ def _serve(app: App, settings: ServerSettings, *, opens_browser: bool = False) -
         on_served(address)
 
     def ready() -> None:
-        say_ready(app, settings)
+        print_ready(app, settings)
         if opens_browser:
             code = "" if app.auth.open else f"?token={app.auth.issue_code()}"
             open_browser(f"{address}{code}")
@@ -67,8 +71,8 @@ def _serve(app: App, settings: ServerSettings, *, opens_browser: bool = False) -
     serve_process(app, sockets, ready=ready)
 
 
-def _beside(store: str) -> Path | None:
-    """Where the token of a demo with this store is kept; None for a store that is not a file."""
+def _token_file(store: str) -> Path | None:
+    """The file for the token of a demo with this store; None if the store is not a file."""
     if not store.startswith(FILE):
         return None
     path = Path(store.removeprefix(FILE).partition("?")[0])
@@ -85,7 +89,7 @@ def _serve_inherited(app: App, settings: ServerSettings, inherited: ParentLink) 
 def _supervise(app: App, settings: ServerSettings, workers: int) -> None:
     sockets = prepare_server(app, settings)
     code = supervise(
-        sockets, workers, token=app.auth.token, ready=lambda: say_ready(app, settings, workers=workers)
+        sockets, workers, token=app.auth.token, ready=lambda: print_ready(app, settings, workers=workers)
     )
     if code:
         raise typer.Exit(code)
@@ -98,6 +102,38 @@ def _demo_store() -> str:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:
         raise BadSetting(
-            f"Cannot make a folder for the demo's store: {error}.", hint="Name one with --store."
+            f"Cannot create a folder for the demo's store: {error}.", hint="Name a store with --store."
         ) from None
     return f"sqlite:///{folder / 'demo.db'}"
+
+
+def open_browser(address: str) -> bool:
+    """Opens the address in the user's browser. False if there is no browser or no display; never raises."""
+    opener = opener_for(sys.platform, os.environ)
+    if opener is None:
+        return False
+    try:
+        # in its own session: Ctrl-C at the server must not close the browser; the address is our own
+        opened = subprocess.Popen(  # noqa: S603
+            [opener, address],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError:
+        return False
+    # nothing waits for it, but it must not stay behind as a zombie
+    threading.Thread(target=opened.wait, daemon=True).start()
+    return True
+
+
+def opener_for(platform: str, environment: Mapping[str, str]) -> str | None:
+    """The program that opens addresses; None in continuous integration, over SSH and without a display."""
+    if environment.get("CI") or environment.get("SSH_CONNECTION"):
+        return None
+    if platform == "darwin":
+        return shutil.which("open", path=environment.get("PATH"))
+    if not (environment.get("DISPLAY") or environment.get("WAYLAND_DISPLAY")):
+        return None
+    return shutil.which("xdg-open", path=environment.get("PATH"))

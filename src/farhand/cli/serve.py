@@ -42,10 +42,10 @@ PROXIES = "FORWARDED_ALLOW_IPS"
 
 
 def serve(app: Agent | App, *, host: str | None = None, port: int | None = None) -> None:
-    """Serves an agent or an app of `create_app` until a signal ends it, as `farhand run` does.
+    """Serve an agent or an app of `create_app` until a signal ends it, as `farhand run` does.
 
     Prints the address with the token, limits connections, and at SIGTERM or Ctrl-C ends streams so that they
-    can be resumed. Arguments that are left out come from `FARHAND_*` variables or the settings file.
+    can be resumed. The default values come from `FARHAND_*` variables or the settings file.
 
         import farhand
 
@@ -61,13 +61,13 @@ async def aserve(app: Agent | App, *, host: str | None = None, port: int | None 
 
     Signals are handled in the main thread only. The previous handlers are restored when it returns.
     """
-    served = _servable(app)
+    served = _to_app(app)
     given = {name: value for name, value in (("host", host), ("port", port)) if value is not None}
     settings = load_settings(given)
     served.auth.hint_at_arguments()
     served.configure(settings)
     sockets = prepare_server(served, settings)
-    await serve_sockets(served, sockets, ready=lambda: say_ready(served, settings))
+    await serve_sockets(served, sockets, ready=lambda: print_ready(served, settings))
 
 
 def prepare_server(app: App, settings: ServerSettings) -> list[socket.socket]:
@@ -88,12 +88,12 @@ def set_up(app: App, settings: ServerSettings) -> None:
         app.auth.allow(hosts=(settings.host,))
 
 
-def say_ready(app: App, settings: ServerSettings, *, workers: int = 1) -> None:
+def print_ready(app: App, settings: ServerSettings, *, workers: int = 1) -> None:
     assert app.auth.port is not None, "called once the sockets listen"
     address = address_of(settings.host, app.auth.port)
     sign_in = "" if app.auth.has_hook or app.auth.open else f"?token={app.auth.token}"
     if app.auth.open:
-        print_warning("--open: every program on this machine may use this server without the token.")
+        print_warning("--open: every program on this machine can use this server without a token.")
     with_many = f" with {workers} workers" if workers > 1 else ""
     model, store, *others = app.describe()
     more = [("set", f"{name} = {value}") for name, value in others]
@@ -105,23 +105,23 @@ def say_ready(app: App, settings: ServerSettings, *, workers: int = 1) -> None:
 
 
 # `object`: not every caller checks types
-def _servable(app: object) -> App:
+def _to_app(app: object) -> App:
     if isinstance(app, App):
         return app
     if isinstance(app, Agent):
         return create_app(app)
     raise BadSetting(
-        f"farhand.serve takes an Agent or an app of create_app, not a {type(app).__name__}.",
+        f"farhand.serve() needs an Agent or an app of create_app, not a {type(app).__name__}.",
         hint="To serve a host app that mounts farhand, use an ASGI server such as uvicorn.",
     )
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
-    """A listening socket for each address of the host, all on one port; `BadSetting` if that fails."""
+    """A listening socket for each address of the host, all on one port. Raises `BadSetting` if that fails."""
     sockets: list[socket.socket] = []
     try:
         for family, address in _addresses(host):
-            sockets.append(_bound(family, address, port))
+            sockets.append(_bind(family, address, port))
             port = port or sockets[0].getsockname()[1]
     except OSError as error:
         for each in sockets:
@@ -133,7 +133,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
 
 
 def require_loopback(host: str) -> None:
-    """`BadSetting` if other machines could reach the host."""
+    """Raises `BadSetting` if other machines could reach the host."""
     try:
         addresses = [address for _, address in _addresses(host)]
     except OSError as error:
@@ -185,7 +185,7 @@ async def serve_sockets(
         async with asyncio.TaskGroup() as group:
             serving = group.create_task(server.serve(sockets))
             await _until_started(server, serving)
-            stop = _signal_received(gone_after)
+            stop = _watch_signals(gone_after)
             ready()
             await asyncio.wait([serving, stop], return_when=asyncio.FIRST_COMPLETED)
             # uvicorn would wait for streams, which end only when the app drains
@@ -203,8 +203,8 @@ async def _until_started(server: uvicorn.Server, serving: asyncio.Task[None]) ->
         await asyncio.sleep(0.005)
 
 
-def _signal_received(gone_after: float | None) -> asyncio.Future[None]:
-    """Done at the first signal; the second one exits the process at once."""
+def _watch_signals(gone_after: float | None) -> asyncio.Future[None]:
+    """Done at the first signal; a second one exits the process immediately."""
     loop = asyncio.get_running_loop()
     stop: asyncio.Future[None] = loop.create_future()
     is_asked = False
@@ -223,7 +223,7 @@ def _signal_received(gone_after: float | None) -> asyncio.Future[None]:
     if threading.current_thread() is not threading.main_thread():
         return stop
     for each in (signal.SIGTERM, signal.SIGINT):
-        # not with loop.add_signal_handler, which a blocked loop never runs; replaces uvicorn's handlers
+        # not loop.add_signal_handler, which a blocked loop never runs; this replaces uvicorn's handlers
         signal.signal(each, handle)
     return stop
 
@@ -257,14 +257,14 @@ def _addresses(host: str) -> list[tuple[socket.AddressFamily, str]]:
     return list(dict.fromkeys((family, str(address[0])) for family, _, _, _, address in found))
 
 
-def _bound(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
+def _bind(family: socket.AddressFamily, address: str, port: int) -> socket.socket:
     bound = socket.socket(family, socket.SOCK_STREAM)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         bound.bind((address, port))
-        # at once: two processes that start together must not both get the port
+        # immediately: two processes that start together must not both get the port
         bound.listen(2048)
     except OSError:
         bound.close()
@@ -294,7 +294,7 @@ def _allow_many_files() -> None:
 
 
 def _exit_now(code: int) -> NoReturn:
-    """Exits at once, whatever hangs; as safe as a power failure, which the store survives."""
+    """Exits immediately, whatever hangs. As safe as a power failure, which the store survives."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

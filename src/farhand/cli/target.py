@@ -1,6 +1,6 @@
-"""Loads what is to be served: `module:agent`, `path/to/file.py:agent`, or `module:app` of `create_app`.
+"""Imports the agent or app to serve: `module:agent`, `path/to/file.py:agent`, or `module:app`.
 
-Every mistake becomes one sentence: the user's own code may raise anything while it is imported.
+Every mistake becomes one sentence, because the user's code may raise anything while it is imported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def load_target(target: str) -> Agent | App:
     if not _NAME.fullmatch(name) or not (is_file or _NAME.fullmatch(place)):
         raise BadSetting(f"'{target}' does not name an agent.", hint=_FORMS)
     module = _import_file(place) if is_file else _import_module(place)
-    return _servable(module, place, name)
+    return _find_servable(module, place, name)
 
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -38,16 +38,16 @@ _FARHAND = str(Path(__file__).parents[1])
 
 
 def _import_module(name: str) -> ModuleType:
-    # the path of a console script begins with its own folder, not with the current one
+    # sys.path of a console script begins with the script's folder, not with the current one
     sys.path.insert(0, str(Path.cwd()))
-    return _imported(name, lambda: importlib.import_module(name))
+    return _import(name, lambda: importlib.import_module(name))
 
 
 def _import_file(place: str) -> ModuleType:
     path = Path(place).expanduser().resolve()
     if not path.is_file():
         raise BadSetting(f"There is no file '{place}'.", hint=_FORMS)
-    # under another name: agent.py must not hide a module that is called agent
+    # under another name: agent.py must not hide a module named agent
     spec = spec_from_file_location(f"farhand_target_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise BadSetting(f"'{place}' is not a Python file.", hint=_FORMS)
@@ -60,15 +60,15 @@ def _import_file(place: str) -> ModuleType:
         load(module)
         return module
 
-    return _imported(place, run)
+    return _import(place, run)
 
 
-def _imported(place: str, load: Callable[[], ModuleType]) -> ModuleType:
+def _import(place: str, load: Callable[[], ModuleType]) -> ModuleType:
     try:
         return load()
     except KeyboardInterrupt:
         raise
-    # whatever the user's code raises, SystemExit included: the command fails with one line
+    # whatever the user's code raises, including SystemExit, the command fails with one line
     except BaseException as error:
         if isinstance(error, ModuleNotFoundError) and _is_missing(place, error.name):
             raise BadSetting(f"There is no module '{place}' here.", hint=_FORMS) from None
@@ -81,13 +81,13 @@ def _is_missing(place: str, name: str | None) -> bool:
 
 def _cause(error: BaseException) -> str:
     """The last line of the traceback, and the line of the user's code that led to it."""
-    words = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
+    message = traceback.format_exception_only(error)[-1].strip().splitlines()[0]
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{words} ({_short(error.filename)}:{error.lineno})"
+        return f"{message} ({_short(error.filename)}:{error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not _is_library(frame.filename)]
     last = (own or frames)[-1]
-    return f"{words} ({_short(last.filename)}:{last.lineno})"
+    return f"{message} ({_short(last.filename)}:{last.lineno})"
 
 
 def _is_library(file: str) -> bool:
@@ -99,21 +99,21 @@ def _short(file: str) -> str:
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else file
 
 
-def _servable(module: ModuleType, place: str, name: str) -> Agent | App:
+def _find_servable(module: ModuleType, place: str, name: str) -> Agent | App:
     found: object = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise BadSetting(f"'{place}' has no '{name}'.", hint=_others(module, place))
+            raise BadSetting(f"'{place}' has no '{name}'.", hint=_suggest(module, place))
         found = getattr(found, part)
     if not isinstance(found, Agent | App):
         kind = type(found).__name__
         raise BadSetting(
             f"'{place}:{name}' is a {kind}, not an Agent or an app of create_app.",
-            hint=_others(module, place),
+            hint=_suggest(module, place),
         )
     return found
 
 
-def _others(module: ModuleType, place: str) -> str:
+def _suggest(module: ModuleType, place: str) -> str:
     names = [name for name, value in vars(module).items() if isinstance(value, Agent | App)]
     return f"Did you mean {place}:{names[0]}?" if names else "Make one: agent = farhand.Agent(...)."

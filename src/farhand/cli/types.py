@@ -25,9 +25,11 @@ def write_types(target: str, output: str | None) -> None:
 
 def _write(path: Path, text: str) -> None:
     try:
-        # a compiler that watches the file need not run if nothing changed
+        # a compiler that watches the file does not have to run if nothing changed
         if not path.is_file() or path.read_bytes() != text.encode():
             path.write_bytes(text.encode())
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise BadSetting(f"'{path}' cannot be written: {reason}.") from None
+        raise BadSetting(
+            f"'{path}' cannot be written: {reason}.", hint="Name another file with --output."
+        ) from None

@@ -1,7 +1,7 @@
 """Several server processes behind one port: starts them, restarts those that die, and stops them.
 
-The parent process owns the listening sockets and serves no request. A connection waits in them while a worker
-restarts, so none is refused. A worker is a normal `farhand run` that has a `ParentLink`.
+The parent process owns the listening sockets and serves no requests. Connections wait in their backlog while
+a worker restarts, so none is refused. A worker is a normal `farhand run` that has a `ParentLink`.
 """
 
 from __future__ import annotations
@@ -27,28 +27,29 @@ MAX_WORKERS = 256
 FIRST_PAUSE_SEC = 0.5
 LONGEST_PAUSE_SEC = 30.0
 STEADY_SEC = 30.0
-"""A worker that ran for so long did not fail at its start: the next pause is the first one again."""
+"""After running this long, a worker did not fail at its start, so the pause is reset."""
 GONE_WITHIN_SEC = 9.0
-"""A worker that has not ended by then is killed, so that everything ends within 10 s."""
+"""A worker that is still running after this time is killed, so that everything ends within 10 s."""
 
 
 NAME_A_DATABASE = "Name a database with --store postgresql://user@host/name, or leave --workers out."
 
 
 def require_shared(store: str, workers: int) -> None:
-    """`BadSetting` unless several processes may open the store at once."""
+    """Raises `BadSetting` unless several processes may open the store at once."""
     if not 1 <= workers <= MAX_WORKERS:
-        raise BadSetting(f"--workers takes a number from 1 to {MAX_WORKERS}, not {workers}.")
+        raise BadSetting(f"--workers must be a number from 1 to {MAX_WORKERS}, not {workers}.")
     if workers > 1 and not is_shared(store):
-        kept = f"'{redact_password(store)}' belongs to one process"
         raise BadSetting(
-            f"--workers {workers} needs a store that processes share, and {kept}.", hint=NAME_A_DATABASE
+            f"--workers {workers} needs a store that processes can share; '{redact_password(store)}' "
+            "belongs to one process.",
+            hint=NAME_A_DATABASE,
         )
 
 
 @dataclass(frozen=True)
 class ParentLink:
-    """What a worker gets from its parent: the sockets, and a channel that tells the start and the end."""
+    """A worker's link to its parent: the sockets, and a channel that reports readiness and the end."""
 
     sockets: list[socket.socket]
     _channel: socket.socket
@@ -61,7 +62,7 @@ class ParentLink:
         return cls(sockets, channel)
 
     def ready(self) -> None:
-        """Tells the parent that this worker is ready; from now on it ends when the parent does."""
+        """Reports that this worker is ready. From now on, the worker ends when its parent does."""
         self._channel.setblocking(True)
         self._channel.send(_READY)
         Thread(target=self._watch, name="parent", daemon=True).start()
@@ -152,14 +153,14 @@ class _Parent:
         numbers = [each.fileno() for each in inherited]
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "farhand", *sys.argv[1:], "--inherited", ",".join(map(str, numbers)),
-            # in its own group: Ctrl-C in the terminal reaches the parent alone, which terminates the workers
+            # in its own session: Ctrl-C in the terminal reaches only the parent, which terminates the workers
             pass_fds=numbers, start_new_session=True, stdin=asyncio.subprocess.DEVNULL,
             env=os.environ | ({} if self.token is None else {"FARHAND_TOKEN": self.token}),
         )  # fmt: skip
         theirs.close()
         self._alive.add(process)
         try:
-            # a signal may have come while the process was starting
+            # a signal may have arrived while the process was starting
             if self._stopping.is_set():
                 process.terminate()
             await self._wait_until_ready(ours)

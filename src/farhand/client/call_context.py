@@ -1,4 +1,4 @@
-"""The call that a handler executes, as the handler sees it."""
+"""The call that a handler executes: its ids, progress, and what people are shown about it."""
 
 from __future__ import annotations
 
@@ -41,22 +41,23 @@ class CallContext:
         self._report = report
 
     def progress(self, text: str) -> None:
-        """Shows people who watch how far the call is; of several texts in half a second, the last one.
+        """Report progress to people who watch the call. Of several texts within half a second, only the last
+        one is sent.
 
-        Each report starts the call's timeout again, up to ten times the timeout in total. Safe to call from
-        any thread.
+        Each report restarts the call's timeout, up to ten times the timeout in total. Safe to call from any
+        thread.
         """
         log.info("call %s of %s: %s", self.call_id, self.tool, text)
         self._report(fit_text(text))
 
     def extras(self) -> dict[str, object]:
-        """Title and metadata as the server accepts them: neither may cost the call its result."""
+        """Title and metadata that the server accepts: the result must not be lost because of either."""
         extras: dict[str, object] = {} if self.title is None else {"title": fit_text(self.title)}
-        if self.metadata is not None and self._is_fit(self.metadata):
+        if self.metadata is not None and self._is_valid(self.metadata):
             extras["metadata"] = self.metadata
         return extras
 
-    def _is_fit(self, metadata: object) -> bool:
+    def _is_valid(self, metadata: object) -> bool:
         try:
             size = len(msgspec.json.encode(metadata))
         except (TypeError, ValueError, RecursionError) as error:
@@ -77,7 +78,7 @@ _current: ContextVar[CallContext] = ContextVar("farhand.client.call_context")
 
 
 def current() -> CallContext:
-    """The call that this handler was started for. `Misuse` outside of a handler.
+    """The call that this handler was started for. Raises `Misuse` outside of a handler.
 
     @client.tool
     def where_am_i() -> str:

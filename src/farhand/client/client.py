@@ -20,6 +20,7 @@ from farhand.core.ids import is_client_id
 from farhand.core.tool import Tool
 from farhand.errors import BadSetting, BadTool, FarhandError, Rejected, Superseded
 from farhand.tools.declared import DeclaredTool
+from farhand.tools.options import suggest_option
 from farhand.tools.toolbox import AnyTool, Toolbox
 from farhand.wire.sse import Event
 
@@ -97,7 +98,7 @@ class Client:
         self._stopped = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._out_of_reach = False
-        self._is_tidy = False
+        self._is_cleaned_up = False
 
     @overload
     def tool(self, function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
@@ -110,13 +111,13 @@ class Client:
     ) -> DeclaredTool[P, R] | Callable[[Callable[P, R]], DeclaredTool[P, R]]:
         """Offer this function as a tool; its schemas come from type hints and docstring, as for any tool.
 
-        An async function runs on the event loop, any other in a thread. What it raises becomes a failure that
+        An async function runs on the event loop, any other in a thread. An exception becomes a failure that
         the model reads. The return type becomes the tool's output schema: the server checks every result
-        against it, and an output that does not fit is a failure.
+        against it, and an output that does not match is a failure.
 
-        `timeout_sec` is how long a call may take (1 to 86 400; the server's default is 30). It starts again
-        with each progress report, up to ten times the timeout in total. With `needs_approval=True` a person
-        is asked first, whatever the server's policy says. `title` is the name that people see.
+        `timeout_sec` is how long a call may take (1 to 86 400; the server's default is 30). Each progress
+        report restarts it, up to ten times the timeout in total. With `needs_approval=True` a person is
+        always asked first, whatever the server's policy. `title` is the name that people see.
 
         Example:
             @client.tool(timeout_sec=300, needs_approval=True, title="Run the tests")
@@ -145,25 +146,25 @@ class Client:
         return self._toolbox.add(name, description, parameters, function, **options)
 
     async def upload(self, data: bytes, *, name: str, media_type: str) -> dict[str, object]:
-        """Upload a file that is too big for a result; returns its `ref`, `name`, `type` and `size`.
+        """Upload a file that is too large for a result. Returns its `ref`, `name`, `type` and `size`.
 
-        A handler returns this, alone or inside its output, to refer to the file. Retried while the server is
-        unreachable; `Rejected` if the server refuses the file.
+        A handler returns this, alone or inside its output, to refer to the file. Retries while the server is
+        unreachable; raises `Rejected` if the server refuses the file.
 
         Example:
             photo = await client.upload(jpeg, name="lamp.jpg", media_type="image/jpeg")
         """
         if media_type_of(media_type) != media_type:
-            raise BadSetting(f"'{media_type}' is not a media type.", hint="Write for example image/png.")
+            raise BadSetting(f"'{media_type}' is not a media type.", hint="Use one such as image/png.")
         holder = SystemClock().fresh(f"{self.client_id}.p")
         async with ServerConnection(self.url, self.client_id, holder, token=self._token) as server:
             return await retry_until_reached(lambda: server.upload(data, name=name, media_type=media_type))
 
     async def run(self) -> None:
-        """Serve calls until the client is stopped or cancelled; then the tools are unregistered.
+        """Serve calls until the client is stopped or cancelled, then unregister the tools.
 
-        A lost connection is opened again, as often as needed. `Rejected` if the server refuses the client,
-        `Superseded` if another program listens as this client.
+        Reconnects as often as needed. Raises `Rejected` if the server refuses the client, and `Superseded` if
+        another program connects as this client.
         """
         self._loop = asyncio.get_running_loop()
         holder = SystemClock().fresh(f"{self.client_id}.p")
@@ -187,16 +188,16 @@ class Client:
             try:
                 await asyncio.wait([serving, others[1]], return_when=asyncio.FIRST_COMPLETED)
             finally:
-                # with the stream still open: a server that lost it would fail the running calls
+                # while the stream is still open: without it, the server would fail the running calls
                 await executor.close(self._finish_within)
                 for task in (serving, *others):
                     task.cancel()
                 await asyncio.wait([serving])
                 self._stopped.clear()
                 fault = None if serving.cancelled() else serving.result()
-                # an unknown successor keeps its tools: the server knows which program is the client
+                # a program that replaced this one keeps its tools
                 if not isinstance(fault, Superseded):
-                    await self._withdraw(server)
+                    await self._unregister_all(server)
         return fault
 
     async def _serve(self, server: ServerConnection, executor: CallExecutor) -> FarhandError:
@@ -218,10 +219,10 @@ class Client:
             raise
 
     async def _connect(self, server: ServerConnection, executor: CallExecutor) -> None:
-        """One connection, from registration to its loss. `Unreachable` if nothing came."""
+        """One connection, from registration until it is lost. Raises `Unreachable` if nothing arrived."""
         await self._register(server)
         async with server.requests() as events, aclosing(events):
-            # a program that was this client before may have withdrawn the tools since
+            # a program that was this client before may have unregistered the tools since
             await self._register_missing(server)
             self.connected.set()
             self._out_of_reach = False
@@ -237,16 +238,16 @@ class Client:
 
     async def _register(self, server: ServerConnection) -> None:
         await server.register([_offer(tool) for tool in self._toolbox], self._grace_sec)
-        if not self._is_tidy:
-            await self._tidy(server)
+        if not self._is_cleaned_up:
+            await self._clean_up(server)
 
-    async def _tidy(self, server: ServerConnection) -> None:
+    async def _clean_up(self, server: ServerConnection) -> None:
         """Unregisters tools that another program left behind as this client."""
-        own = self._own()
+        own = self._own_names()
         left = [name for name in await server.registered() if name not in own]
         if left:
             await server.unregister(left)
-        self._is_tidy = True
+        self._is_cleaned_up = True
 
     async def _listen(
         self, server: ServerConnection, events: AsyncIterator[Event], executor: CallExecutor
@@ -256,7 +257,7 @@ class Client:
         try:
             async for event in events:
                 had_events = True
-                _react(event, executor)
+                _dispatch(event, executor)
                 if event.event == "tool-unregistered":
                     await self._register_missing(server)
         except Unreachable as error:
@@ -264,33 +265,36 @@ class Client:
         return had_events
 
     async def _register_missing(self, server: ServerConnection) -> None:
-        """Registers tools again that somebody unregistered while the client runs."""
-        missing = self._own().difference(await server.registered())
+        """Registers tools again that were unregistered while the client is running."""
+        missing = self._own_names().difference(await server.registered())
         if missing:
             log.warning("%s was unregistered; registering it again", ", ".join(sorted(missing)))
             await self._register(server)
 
-    def _own(self) -> set[str]:
+    def _own_names(self) -> set[str]:
         return {tool_name(self.client_id, tool.name) for tool in self._toolbox}
 
-    async def _withdraw(self, server: ServerConnection) -> None:
+    async def _unregister_all(self, server: ServerConnection) -> None:
         try:
             await retry_until_reached(server.unregister, within=LEAVE_WITHIN_SEC)
         except (Unreachable, Rejected) as error:
-            # the server does it by itself after the grace period
+            # the server does it on its own after the grace period
             log.info("client %s could not unregister: %s", self.client_id, error)
 
 
 def _check_options(options: Mapping[str, object], name: str) -> None:
-    """`BadTool` for options that cannot be sent to a server: where a tool runs, and functions."""
+    """Raises `BadTool` for options that cannot be sent to a server: where a tool runs, and functions."""
     for option, value in options.items():
         if option not in _OPTIONS:
             known = ", ".join(f"`{known}`" for known in _OPTIONS)
-            raise BadTool(f"A client's tool has no option `{option}`.", hint=f"The options are {known}.")
+            raise BadTool(
+                f"A client's tool has no option `{option}`{suggest_option(option, _OPTIONS)}",
+                hint=f"Its options are {known}.",
+            )
         if option == "needs_approval" and not isinstance(value, bool):
             raise BadTool(
                 f"`needs_approval` of tool `{name}` must be True or False.",
-                hint="The server decides, and cannot call a function of this program.",
+                hint="The server decides, and it cannot call a function of this program.",
             )
 
 
@@ -312,17 +316,19 @@ def _offer(tool: Tool) -> dict[str, object]:
     return offer | {name: value for name, value in more.items() if value is not None}
 
 
-def _react(event: Event, executor: CallExecutor) -> None:
+def _dispatch(event: Event, executor: CallExecutor) -> None:
     try:
-        _do(event, executor)
+        _act_on(event, executor)
     except (msgspec.DecodeError, KeyError) as error:
-        log.warning("cannot read an event of the server: %s", error)
+        log.warning("ignoring an event of the server that cannot be read: %s", error)
 
 
-def _do(event: Event, executor: CallExecutor) -> None:
+def _act_on(event: Event, executor: CallExecutor) -> None:
     if event.event == "tool-request":
         executor.take(msgspec.json.decode(event.data, type=CallRequest))
     elif event.event == "tool-settled":
         executor.drop(msgspec.json.decode(event.data, type=dict[str, str])["requestID"])
     elif event.event == "superseded":
-        raise Superseded("Another program listens as this client now.", hint="Give each program its own id.")
+        raise Superseded(
+            "Another program has connected with this client id.", hint="Give each program its own client id."
+        )

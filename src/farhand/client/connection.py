@@ -1,7 +1,7 @@
-"""HTTP to a farhand server, and how requests are retried. The only module that imports httpx and stamina.
+"""Sends HTTP requests to a farhand server and retries them. The only module that imports httpx and stamina.
 
-Trouble that may pass (no connection, a busy or restarting server) is `Unreachable`; a refusal that will not
-change is `Rejected`. Must not know handlers.
+A temporary problem (no connection, a busy or restarting server) is `Unreachable`; a permanent refusal is
+`Rejected`. It must not know handlers.
 """
 
 from __future__ import annotations
@@ -25,28 +25,30 @@ except ModuleNotFoundError as error:
 
 ANSWER_WITHIN_SEC = 30.0
 STREAM_SILENCE_SEC = 90.0
-"""A stream that is silent for so long is dead: the server sends a ping every 30 s."""
+"""A stream without data for this long is dead: the server sends a ping every 30 s."""
 
 
 class Unreachable(FarhandError):
-    """The server cannot be reached now; worth another attempt."""
+    """The server cannot be reached at the moment; retrying may help."""
 
     code = "away"
 
 
 def check_server_address(url: str, token: str | None) -> None:
-    """`BadSetting` for what no retry would fix."""
+    """Raises `BadSetting` for a mistake that no retry would fix."""
     try:
         place = urlsplit(url)
         sound = place.scheme in {"http", "https"} and bool(place.hostname) and place.port != 0
     except ValueError:
         sound = False
     if not sound:
-        raise BadSetting(f"'{url}' is not the address of a server.", hint="Write http://127.0.0.1:8787.")
+        raise BadSetting(
+            f"'{url}' is not the address of a server.", hint="Use one such as http://127.0.0.1:8787."
+        )
     if token is not None and not (token.isascii() and token.isprintable() and token == token.strip()):
         raise BadSetting(
-            "The token contains characters that are not allowed in a token.",
-            hint="Is there a line break in it?",
+            "The token contains characters that are not allowed in a header.",
+            hint="Check for a line break or a space at its end.",
         )
 
 
@@ -81,7 +83,7 @@ class ServerConnection:
         await self._send("DELETE", "/client-tools/unregister", {**self._who, **some})
 
     async def registered(self) -> list[str]:
-        """The full ids of what the server has of this client."""
+        """The full ids of the tools that the server has for this client."""
         path = f"/client-tools/tools/{quote(self._client_id)}"
         listed = msgspec.json.decode(await self._send("GET", path), type=list[dict[str, object]])
         return [str(tool["id"]) for tool in listed]
@@ -90,7 +92,7 @@ class ServerConnection:
         await self._send("POST", "/client-tools/result", body)
 
     async def progress(self, call_id: str, text: str) -> None:
-        """Reports that the client works on the call, and how far it is; without a text the deadline stays."""
+        """Reports that the client is working on the call. A text restarts the call's timeout."""
         progress = {"requestID": call_id, "text": text, "keepAlive": not text}
         await self._send("POST", "/client-tools/progress", {**self._who, **progress})
 

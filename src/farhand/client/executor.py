@@ -1,7 +1,8 @@
-"""Executes the calls that the server sends: each one once, a few at a time, and sends results until accepted.
+"""Executes the calls that the server sends: each one once, a limited number at a time. Sends each result
+until the server accepts it.
 
-A call id is remembered from the first time it is seen, so a call that comes again on a new stream is not
-executed again. Must not know streams.
+A call id is remembered when it is first seen, so a call that is sent again on a new stream is not executed
+again. It must not know streams.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ RENEW_SEC = 10.0
 REMEMBERED_CALLS = 10_000
 LAST_RESULT_SEC = 3.0
 REPORT_EVERY_SEC = 0.5
-"""A handler may report progress a thousand times a second; people read two texts."""
+"""A handler may report progress a thousand times a second; people can read two texts."""
 
 
 class CallRequest(Struct, frozen=True, rename={"call_id": "requestID", "thread_id": "sessionID"}):
-    """A request of the server. `again`: another program was this client before and had taken the call."""
+    """A request of the server. `again` is True if another program took the call as this client before."""
 
     call_id: str
     tool: str
@@ -51,13 +52,13 @@ class RunningCall:
     task: asyncio.Task[None] | None = None
     executing: bool = False
     outcome: Success | Failure | None = None
-    """Set once it is known; then only sending it is left."""
+    """Set once it is known; then it only has to be sent."""
     unsent: str = ""
     """The last progress text that the server does not have yet."""
 
 
 class CallExecutor:
-    """Its tasks are in no task group: a handler that does not end must not keep the client from stopping."""
+    """Its tasks are in no task group: a handler that never ends must not keep the client from stopping."""
 
     def __init__(self, server: ServerConnection, toolbox: Toolbox, *, at_once: int) -> None:
         self._server = server
@@ -70,7 +71,7 @@ class CallExecutor:
         self._closed = False
 
     def take(self, request: CallRequest) -> None:
-        """Starts a new call; one that is known is running or has its result."""
+        """Starts a new call. A call that was seen before is ignored: it is running or has its result."""
         if request.call_id in self._seen or self._closed:
             return
         self._remember(request.call_id)
@@ -80,18 +81,18 @@ class CallExecutor:
             )
         )
         self._jobs[request.call_id] = job
-        # in no group: a group would wait for a handler that swallows its cancellation
+        # not in a group, which would wait for a handler that ignores its cancellation
         job.task = asyncio.create_task(self._do(job, request))  # noqa: TID251
 
     def drop(self, call_id: str) -> None:
-        """The call has an outcome: its handler is stopped."""
+        """Stops the handler of a call that already has an outcome."""
         job = self._jobs.get(call_id)
         if job is not None and job.outcome is None and job.task is not None:
             log.info("call %s of %s is settled; stopping its handler", call_id, job.call.tool)
             job.task.cancel()
 
     async def keep_alive(self) -> None:
-        """For ever: renews the running calls at the server, and stops those that are settled."""
+        """Runs forever: tells the server which calls are running, and stops those that are settled."""
         while True:
             has_report = await self._has_report()
             for job in [job for job in self._jobs.values() if job.executing and job.outcome is None]:
@@ -110,7 +111,7 @@ class CallExecutor:
         return True
 
     async def close(self, seconds: float) -> None:
-        """Starts no more calls. Running ones get so many seconds, then they are stopped and fail."""
+        """Starts no more calls. Running ones get this many seconds, then they are stopped and fail."""
         self._closed = True
         tasks = [job.task for job in self._jobs.values() if job.task is not None]
         if tasks:
@@ -126,7 +127,7 @@ class CallExecutor:
             job.outcome = INTERRUPTED if request.again else await self._execute(job, request)
             await self._answer(job.call, job.outcome)
         except Exception:
-            # the other calls go on
+            # the other calls continue
             log.exception("call %s of %s crashed", request.call_id, request.tool)
         finally:
             del self._jobs[request.call_id]
@@ -135,7 +136,7 @@ class CallExecutor:
         async with self._slots:
             job.executing = True
             enter(job.call)
-            # the server watches the deadline and says when it has passed
+            # the server enforces the deadline and sends an event when it has passed
             return await self._toolbox.execute(
                 request.tool, request.input, within=A_DAY_SEC, call_id=request.call_id
             )
@@ -145,7 +146,7 @@ class CallExecutor:
             await retry_until_reached(partial(self._server.result, _body(call, outcome)))
         except Rejected as error:
             if error.status in {400, 413} and isinstance(outcome, Success):
-                # the server would wait for a result that it does not accept
+                # otherwise the server would keep waiting for a result that it does not accept
                 await self._answer(call, Failure(f"The result could not be sent. {error.message}"))
                 return
             # late, repeated or unknown results are expected
@@ -166,7 +167,7 @@ class CallExecutor:
         except Unreachable:
             return
         except Rejected as error:
-            # that somebody else has taken the call does not end it
+            # a conflict only means that another program has taken the call; that does not end it
             if error.status in {404, 410}:
                 self.drop(job.call.call_id)
 

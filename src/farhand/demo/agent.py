@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from farhand import Agent, Toolbox
 from farhand.demo import lamp
-from farhand.demo.again import AsksAgain
 from farhand.demo.browser import FRONTEND_TOOLS
+from farhand.demo.question_repeater import QuestionRepeater
 from farhand.demo.scratch import scratch
 from farhand.models import Model, ScriptedModel
 
@@ -44,7 +44,7 @@ STARTERS = (
 
 _TITLES = {prompt: title for title, prompt, _ in STARTERS}
 
-# slow enough to watch, fast enough not to wait for
+# slow enough to watch, fast enough not to be in the way
 _TYPING_SEC = 0.015
 
 toolbox = Toolbox()
@@ -90,7 +90,7 @@ def demo_agent(model: str | Model = "scripted") -> Agent:
         instructions=INSTRUCTIONS,
         welcome="Ask for something only your browser can do.",
         starters=STARTERS,
-        # any other chat is called by its first words
+        # any other chat gets its first words as a title
         chat_title=lambda text: _TITLES.get(text, ""),
     )
     shown = replace(
@@ -101,7 +101,9 @@ def demo_agent(model: str | Model = "scripted") -> Agent:
 
 
 def _scripted() -> Model:
-    return AsksAgain(ScriptedModel.from_yaml(SCRIPT, delay=_TYPING_SEC, keep_prompts=0), delay=_TYPING_SEC)
+    return QuestionRepeater(
+        ScriptedModel.from_yaml(SCRIPT, delay=_TYPING_SEC, keep_prompts=0), delay=_TYPING_SEC
+    )
 
 
 agent = demo_agent()

@@ -1,4 +1,5 @@
-"""Tools that run in the user's browser. Their bodies never run: the page shows a card and answers."""
+"""Tools that run in the user's browser. Their bodies are never executed: the page shows a card and
+answers."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -61,7 +62,7 @@ def open_url(url: str, timeout_sec: float | None = None) -> OpenedPage:
 
     Args:
         url: The address, http or https.
-        timeout_sec: How many seconds to wait for the page to open; leave it out for one minute.
+        timeout_sec: How many seconds to wait for the page to open; omit it for one minute.
 
     Returns:
         url and viewKey of the page that was opened.
@@ -71,7 +72,7 @@ def open_url(url: str, timeout_sec: float | None = None) -> OpenedPage:
 
 @tool(executor="frontend", card="confirm", title="{message}")
 def user_confirm(message: str) -> str:
-    """Ask the user a question that has yes or no for an answer, and wait for it.
+    """Ask the user a yes-or-no question and wait for the answer.
 
     Args:
         message: The question, as the user will read it.
@@ -88,7 +89,7 @@ def ask_text(question: str, timeout_sec: float | None = None) -> str:
 
     Args:
         question: The question, as the user will read it.
-        timeout_sec: How many seconds to wait for the answer; leave it out to wait as usual.
+        timeout_sec: How many seconds to wait for the answer; omit it for the default.
 
     Returns:
         What the user typed.
@@ -103,7 +104,7 @@ def select_option(question: str, options: list[str]) -> str:
 
     Args:
         question: The question, as the user will read it.
-        options: What there is to choose from, each once.
+        options: The options to choose from, without duplicates.
 
     Returns:
         The option that was chosen.
@@ -142,7 +143,7 @@ def get_location(reason: str = "") -> Location:
     """Ask the user to share where they are, once.
 
     Args:
-        reason: What it is needed for, as the user will read it.
+        reason: Why the location is needed, as the user will read it.
 
     Returns:
         lat, lon and accuracy in metres; or place, if the user typed one instead.
@@ -168,7 +169,7 @@ def take_photo(camera: Literal["front", "back"] = "front") -> PickedFile:
     """Take a photo with the user's camera. The user is asked for permission first.
 
     Args:
-        camera: "front" looks at the user, "back" at what is before them.
+        camera: "front" faces the user, "back" faces away from them.
 
     Returns:
         name, type and size of the photo, and a ref under which it was stored.
@@ -178,10 +179,10 @@ def take_photo(camera: Literal["front", "back"] = "front") -> PickedFile:
 
 @tool(executor="frontend", title="Thermometer in the {room}", summary="{output} °C")
 def read_thermometer(room: str) -> float:
-    """Read a thermometer. It has no card of its own: the page makes one of its schema.
+    """Ask the user to read a thermometer. The page builds the card from this schema.
 
     Args:
-        room: Where the thermometer hangs.
+        room: The room with the thermometer.
 
     Returns:
         The temperature in degrees Celsius, a number.

@@ -1,5 +1,5 @@
-"""The street lamp that is reported: tools on the server and in the browser, and the council's form, which is
-a page of the demo's own server. Nothing leaves the machine."""
+"""The demo's street lamp report: tools on the server and in the browser, and the council's form, which is a
+page of the demo's own server. Nothing leaves the machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _server = ["http://127.0.0.1:8787"]
 
 
 class Photo(Protocol):
-    """What a page shows of a file."""
+    """A file as a page shows it."""
 
     @property
     def name(self) -> str: ...
@@ -31,7 +31,7 @@ class Photo(Protocol):
 
 
 async def show_form(query: Mapping[str, str], read_image: Callable[[str], Awaitable[Photo | None]]) -> bytes:
-    """The form as far as it is filled in: its address says where the lamp is, and which photo shows it."""
+    """The form, filled in with the place and the photo that the query of its address names."""
     photo = await read_image(query.get("photo", ""))
     return FORM_PAGE.substitute(
         place=escape(_place(query)), photo=_MISSING if photo is None else _thumbnail(photo)
@@ -51,13 +51,13 @@ def _thumbnail(photo: Photo) -> str:
 
 
 def set_address(address: str) -> None:
-    """Where the demo is served, so that the form can be opened there."""
+    """Sets the address of the demo's server, where the form can be opened."""
     _server[0] = address.rstrip("/")
 
 
 @toolbox.tool(idempotent=True, title="Find the lamp owner", summary="{name}")
 def find_lamp_owner(street: str) -> dict[str, str]:
-    """Find out who looks after the street lamps of a street.
+    """Find out who maintains the street lamps of a street.
 
     Args:
         street: The street.
@@ -74,10 +74,10 @@ def find_lamp_owner(street: str) -> dict[str, str]:
 
 @toolbox.tool(needs_approval=True, title="Send the report to {to}", summary="Sent, reference {reference}")
 def send_report(to: str, place: str, problem: str, urgency: str, photo: str) -> dict[str, str]:
-    """Send the report about a street lamp. In the demo it is kept here and sent nowhere.
+    """Send the report about a street lamp. In the demo, nothing is really sent.
 
     Args:
-        to: Who gets it.
+        to: The recipient.
         place: Where the lamp is.
         problem: What is wrong with it.
         urgency: How urgent it is.

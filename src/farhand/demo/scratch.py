@@ -1,4 +1,4 @@
-"""The folder in which the demo may delete files: nothing outside it, whatever path is requested."""
+"""The folder in which the demo may delete files. Files outside it are safe, whatever path is requested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLES = {
 
 
 class CannotDelete(ToolFailed):
-    """Nothing was deleted. The message says why, with the caller's own path: it names no other place.
+    """Nothing was deleted. The message gives the reason and contains no path except the caller's own.
 
     It ends without a full stop, because the sentence around it has one.
     """
@@ -31,7 +31,7 @@ class CannotDelete(ToolFailed):
 
 
 class Scratch:
-    """A folder with a few sample files, which are created only if it is new or empty."""
+    """A folder with a few sample files, which are created only if the folder is new or empty."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ class Scratch:
             self._fill()
 
     def delete(self, path: str) -> str:
-        """Deletes one file and returns its name inside the folder, or raises `CannotDelete`."""
+        """Deletes one file and returns its path inside the folder. Raises `CannotDelete` otherwise."""
         target = self._inside(path)
         try:
             if not target.is_file():
@@ -49,7 +49,7 @@ class Scratch:
                 )
             target.unlink()
         except OSError as error:
-            # the message of the system would name the folder
+            # the system's own message would contain the folder
             raise CannotDelete(f"{path!r} cannot be deleted: {error.strerror}") from error
         return target.relative_to(self.folder).as_posix()
 
@@ -60,12 +60,12 @@ class Scratch:
 
     def _inside(self, path: str) -> Path:
         if not path.strip() or "\0" in path:
-            raise CannotDelete("the path is empty or not a path")
-        # an absolute path replaces the folder here, and must lead into it like any other
+            raise CannotDelete("the path is empty or invalid")
+        # an absolute path replaces the folder here, and must be inside it like any other
         asked = Path(os.path.normpath(self.folder / path))
         if not asked.is_relative_to(self.folder):
             raise CannotDelete(f"{path!r} is outside the scratch folder; this tool deletes only inside it")
-        # a link may lead anywhere
+        # a link may point anywhere
         if Path(os.path.realpath(asked)) != asked:
             raise CannotDelete(f"{path!r} is or contains a symbolic link, which this tool does not follow")
         return asked

@@ -1,4 +1,4 @@
-"""What a test of an agent needs: a scripted model, a client that answers calls, a clock that stands still.
+"""Tools to test an agent: a scripted model, a client that answers calls, and a clock that the test controls.
 
 ```python
 from farhand import Agent
@@ -11,9 +11,9 @@ async def test_the_agent_greets() -> None:
         assert await client.text() == "Hello!"
 ```
 
-The pytest plugin provides the fixtures `far_client`, `farhand_app`, `fake_clock` and `memory_store`. A store
-of your own is tested by subclassing `StoreLaws`. Names are loaded on first use: a test that needs only the
-clock loads no server.
+The pytest plugin provides the fixtures `far_client`, `farhand_app`, `fake_clock` and `memory_store`. To test
+a store of your own, subclass `StoreLaws`. Names are imported on first use: a test that needs only the clock
+imports no server.
 """
 
 from __future__ import annotations

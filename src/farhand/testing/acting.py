@@ -1,4 +1,4 @@
-"""Runs a tool under test on behalf of a person, as `current()` reports it."""
+"""Sets the person that `current()` returns, for unit tests of tools."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from farhand.tools.context import Context, acting
 def acting_for(
     owner: Owner = LOCAL, claims: Claims | None = None, *, thread: str = "t1"
 ) -> Iterator[Context]:
-    """`current()` gives this person inside the block, for unit tests of tools.
+    """Inside the block, `current()` returns a context of this person.
 
     >>> from farhand import Owner, current
     >>> from farhand.testing import acting_for

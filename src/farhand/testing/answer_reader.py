@@ -1,6 +1,6 @@
 """Collects one answer of the chat stream: text, calls, approval requests, and whether it is complete.
 
-Must not know how the chunks are transported.
+It must not know how the chunks are transported.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class AnswerReader:
         return self._reason == "tool-calls"
 
     def begin(self) -> None:
-        """Another response begins: only what it contains counts, even if that is nothing."""
+        """A new response begins: forget how the one before it ended."""
         self._reason = ""
 
     def read(self, chunk: dict[str, object]) -> PendingCall | None:
@@ -74,7 +74,7 @@ class AnswerReader:
         self._over = why
         self._changed.set()
 
-    def answered(self) -> None:
+    def note_answer(self) -> None:
         """A result or an approval was accepted: a paused answer may continue."""
         self._answers += 1
         self._changed.set()

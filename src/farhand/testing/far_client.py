@@ -1,7 +1,7 @@
 """A test client: it chats with a running app over HTTP and answers calls and approvals.
 
-It uses the ui-stream and ack protocols, as a page in a browser does. Every wait is bounded and says what it
-waited for. It knows the wire and nothing behind it: the app may be in this process or on another machine.
+It uses the ui-stream and ack protocols, as a page in a browser does. Every wait is bounded, and its error
+says what was expected. It knows only the wire: the app may be in this process or on another machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CallHandler: TypeAlias = Callable[[dict[str, object]], object | Awaitable[object
 
 
 class RequestRejected(AssertionError):
-    """The server refused a message; `status` and `body` say why: `pytest.raises(RequestRejected)`."""
+    """The server refused a request; `status` and `body` say why: `pytest.raises(RequestRejected)`."""
 
     def __init__(self, status: int, body: str) -> None:
         super().__init__(f"The server answered {status}: {body}")
@@ -65,10 +65,10 @@ class FarClient:
     ```
 
     Args:
-        target: The address of a running app; or an app or an agent, which is then served meanwhile.
-        token: The token that the server requires of programs; not needed for an app that is served here.
-        thread: The thread to use, until `chat` names another.
-        patience: After how many seconds a wait fails.
+        target: The address of a running app; or an app or an agent, which is then served inside the block.
+        token: The token that the server requires; not needed for an app or an agent.
+        thread: The thread to use until `chat` names another.
+        patience: The number of seconds after which a wait fails.
     """
 
     def __init__(
@@ -85,11 +85,11 @@ class FarClient:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def on(self, tool: str, handler: CallHandler) -> None:
-        """Answers every call of this tool with what the handler returns, or with a failure if it raises."""
+        """Answers every call of this tool with the result of the handler, or with a failure if it raises."""
         self._handlers[tool] = handler
 
     async def chat(self, text: str, *, thread: str = "", wait: Literal["hold", "turn"] = "hold") -> None:
-        """Sends a message. Returns when the server has accepted it; the answer arrives in the background."""
+        """Sends a message. Returns once the server has accepted it; the answer arrives in the background."""
         self.thread = thread or self.thread
         self._reader = AnswerReader()
         message = {"id": f"msg-{_random_hex(8)}", "role": "user"}
@@ -109,11 +109,11 @@ class FarClient:
         self._begin(self._follow(response, self._reader))
 
     async def called(self, tool: str) -> PendingCall:
-        """The next call of this tool that was not returned before."""
+        """Waits for the next call of this tool."""
         return await self._next(self._reader.next_call(tool), f"call of '{tool}'")
 
     async def asked(self, tool: str) -> ApprovalRequest:
-        """The next approval request for a call of this tool."""
+        """Waits for the next approval request for a call of this tool."""
         return await self._next(self._reader.next_question(tool), f"approval request for '{tool}'")
 
     async def text(self) -> str:
@@ -158,7 +158,7 @@ class FarClient:
     async def __aenter__(self) -> Self:
         url, token = await self._address()
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        # no timeout: a held stream may be silent for long, and every wait here is bounded
+        # no timeout: a held stream may be silent for a long time, and every wait here is bounded
         self._http = await self._stack.enter_async_context(
             httpx2.AsyncClient(base_url=url, headers=headers, timeout=None)
         )
@@ -225,7 +225,7 @@ class FarClient:
     async def _answer(self, route: str, body: dict[str, object]) -> ServerReply:
         reply = await self._post(f"/api/tools/{route}", body)
         if reply.accepted:
-            self._reader.answered()
+            self._reader.note_answer()
         return reply
 
     async def _post(self, path: str, body: dict[str, object]) -> ServerReply:

@@ -23,11 +23,11 @@ from farhand.tools.to_json import path_text, shorten
 
 SCHEMAS_KEPT = 512
 SMALL = 2_000
-"""Nodes. For a larger value the validator would spend seconds listing every mismatch under `anyOf`."""
+"""Nodes. For a larger value, the validator would spend seconds on listing every mismatch under `anyOf`."""
 
 
 def mismatch(schema: Schema, value: object) -> str | None:
-    """What is wrong with the value, as a sentence without a full stop; None if it fits."""
+    """What is wrong with the value, as a sentence without a full stop; None if the value matches."""
     return compile_schema(schema).mismatch(value)
 
 
@@ -36,7 +36,7 @@ def compile_schema(schema: Schema) -> CompiledSchema:
     known = _known.get(id(schema))
     if known is not None and known[0] is schema:
         return known[1]
-    made = _compiled(canonical(schema))
+    made = _compile(canonical(schema))
     if len(_known) >= SCHEMAS_KEPT:
         _known.clear()
     _known[id(schema)] = (schema, made)
@@ -66,7 +66,7 @@ class CompiledSchema:
         return None
 
     def _member_at_fault(self, value: object) -> str:
-        """A large value is checked member by member, which at least shows the one at fault."""
+        """A large value is checked member by member, which at least names the one at fault."""
         members = value if isinstance(value, dict) else {}
         alone = _validator({key: rule for key, rule in self._schema.items() if key != "required"})
         for name, member in members.items():
@@ -81,7 +81,7 @@ for each look-up is slow."""
 
 
 @lru_cache(maxsize=SCHEMAS_KEPT)
-def _compiled(schema: bytes) -> CompiledSchema:
+def _compile(schema: bytes) -> CompiledSchema:
     return CompiledSchema(msgspec.json.decode(schema))
 
 
@@ -146,7 +146,7 @@ _RULES = {
     "maxItems": "have at most {} item(s)",
     "minProperties": "have at least {} member(s)",
     "maxProperties": "have at most {} member(s)",
-    "uniqueItems": "not hold the same item twice",
+    "uniqueItems": "not contain the same item twice",
     "pattern": "match the pattern {}",
 }
 

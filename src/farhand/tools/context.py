@@ -1,8 +1,8 @@
-"""For whom a server tool works, and what it may do besides its own work: report, ask, read and keep files.
+"""The context of a server tool: the owner it works for, and its access to progress, questions and files.
 
 Owns the variable that `current()` reads. It is set for one execution of one tool, from what is stored with
-the call, never from what was set when a request came in: a call may run days later, in another process. Must
-not know desks, logs or threads of conversation: the agent hands in what acts on them.
+the call, never from the request that opened it: a call may run days later, in another process. It must not
+know desks, logs or conversations: the agent passes in what acts on them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ NoAnswer: TypeAlias = Failure | Denied | TimedOut | Cancelled
 
 
 class NotAnswered(ToolFailed):
-    """A question of a tool that has no answer: it was declined, timed out, cancelled, or failed. Uncaught, it
-    fails the tool in these words. `outcome` says which."""
+    """A tool's question got no answer: it was declined or cancelled, it failed, or nobody answered in time.
+
+    `outcome` says which. If the tool does not catch it, the tool fails with this message.
+    """
 
     def __init__(self, question: str, outcome: NoAnswer) -> None:
         super().__init__(f"{question} was not answered: {_reason(outcome)}.")
@@ -35,19 +37,19 @@ class NotAnswered(ToolFailed):
 
 
 class ToolFiles(Protocol):
-    """The files of the owner whom the tool works for."""
+    """The files of the owner that the tool works for."""
 
     async def read(self, ref: str) -> bytes:
         """All bytes of a file; `NotFound` if the owner has no such file."""
         ...
 
     async def save(self, data: bytes, *, name: str, media_type: str) -> str:
-        """Keeps a file and gives its reference, which people can open."""
+        """Store a file. Returns its reference, which people can open."""
         ...
 
 
 class Link(Protocol):
-    """What one execution does outside its own work. The agent implements it."""
+    """What a running tool can ask of the agent, which implements it."""
 
     @property
     def files(self) -> ToolFiles: ...
@@ -62,8 +64,8 @@ class Link(Protocol):
 
 
 class Approved(Struct, frozen=True):
-    """The yes that a call got. `claims` are those of the person who gave it, who may be another than the one
-    who asked."""
+    """The approval that a call received. `claims` are those of the person who approved it, who is not always
+    the person who asked."""
 
     claims: Claims
     at: float
@@ -72,12 +74,12 @@ class Approved(Struct, frozen=True):
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """For whom a tool works. `current()` gives it inside a server tool, and so does a parameter of this type.
+    """Whom a tool works for. A server tool gets it from `current()`, or as a parameter of this type.
 
     >>> from farhand import Context, tool
     >>> @tool
     ... def list_orders(status: str, context: Context) -> str:
-    ...     '''List the orders of the person who asks.
+    ...     '''List the orders of the current user.
     ...
     ...     Args:
     ...         status: open or closed.
@@ -88,26 +90,28 @@ class Context(Struct, frozen=True, kw_only=True):
     owner: Owner
     """Tenant and subject, as the `authenticate` hook named them."""
     claims: Claims = field(default_factory=dict)
-    """What that hook put on the `Principal` when the run, or the call, began."""
+    """The claims that hook put on the `Principal` when the run, or the call, began."""
     thread_id: str = ""
     run_id: str | None = None
-    """None for a call that a program made without a run, and where instructions or tools are chosen."""
+    """None for a call that a program made without a run, and while instructions or tools are chosen."""
     call_id: str = ""
     approval: Approved | None = None
     link: Link | None = None
 
     @property
     def idempotency_key(self) -> str:
-        """The same if this call is executed again after a crash: give it to services that take one."""
+        """The same value if this call is executed again after a crash. Pass it to services that accept
+        one."""
         return self.call_id
 
     @property
     def files(self) -> ToolFiles:
-        return self._linked().files
+        return self._require_link().files
 
     def progress(self, text: str) -> None:
-        """Reports how far it is, to anyone who watches; returns at once. At most two per second are sent."""
-        self._linked().progress(text)
+        """Report progress to everyone who watches the call. Returns immediately; at most two reports per
+        second are sent."""
+        self._require_link().progress(text)
 
     async def ask(
         self,
@@ -117,15 +121,15 @@ class Context(Struct, frozen=True, kw_only=True):
         key: str | None = None,
         timeout_sec: float | None = None,
     ) -> object:
-        """Asks a person, or a page, in the middle of a tool, and waits for the answer: see `farhand.ask`."""
-        outcome = await self._linked().ask(tool, input, key=key, timeout_sec=timeout_sec)
+        """Ask a person or a page, and wait for the answer: see `farhand.ask`."""
+        outcome = await self._require_link().ask(tool, input, key=key, timeout_sec=timeout_sec)
         if isinstance(outcome, Success):
             return outcome.output
         raise NotAnswered(f"The question `{tool}`", outcome)
 
     def wait_for(self, work: Coroutine[object, object, T]) -> T:
-        """What `work` returns, for a tool that is a plain function and cannot await: such a tool runs in a
-        thread of its own, which waits here while others continue.
+        """Run a coroutine from a tool that is a plain function, and return its result. Such a tool runs in a
+        thread of its own; only that thread waits.
 
         >>> from farhand import ask, current, tool
         >>> @tool(idempotent=True)
@@ -135,7 +139,7 @@ class Context(Struct, frozen=True, kw_only=True):
         ...     return "archived" if answer == "yes" else "kept"
         """
         try:
-            link = self._linked()
+            link = self._require_link()
             if _is_on_a_loop():
                 raise Misuse(
                     "wait_for() is for tools that are plain functions; this runs on the event loop.",
@@ -147,11 +151,11 @@ class Context(Struct, frozen=True, kw_only=True):
             raise
         return link.wait_for(work)
 
-    def _linked(self) -> Link:
+    def _require_link(self) -> Link:
         if self.link is None:
             raise Misuse(
-                "Only a tool that is being executed can do this.",
-                hint="Instructions and lists of tools are chosen before the model is asked.",
+                "Progress, questions and files are available only while a tool is being executed.",
+                hint="A function that chooses instructions or tools runs before the model is asked.",
             )
         return self.link
 
@@ -168,7 +172,7 @@ _current: ContextVar[Context] = ContextVar("farhand.context")
 
 
 def current() -> Context:
-    """For whom the tool that calls this works.
+    """The context of the running tool: whom it works for, and which call it executes.
 
     >>> from farhand import current, tool
     >>> @tool
@@ -179,8 +183,8 @@ def current() -> Context:
     context = _current.get(None)
     if context is None:
         raise Misuse(
-            "current() is for server tools while farhand executes them.",
-            hint="Nothing is executed here; in a test, use `with farhand.testing.acting_for(owner):`.",
+            "current() works only inside a server tool that farhand is executing.",
+            hint="In a test, use `with farhand.testing.acting_for(owner):`.",
         )
     return context
 
@@ -188,13 +192,13 @@ def current() -> Context:
 async def ask(
     tool: str, input: dict[str, object], *, key: str | None = None, timeout_sec: float | None = None
 ) -> object:
-    """Inside a server tool: asks a person, or a page, and returns the answer.
+    """Inside a server tool: ask a person or a page, and return the answer.
 
     `tool` is a frontend tool of the agent, or a tool of a registered client. The asking tool's own time limit
-    stands still meanwhile. Without an answer, `NotAnswered` is raised. A tool that is a plain function writes
-    `current().wait_for(ask(…))`. If the process dies while the question
-    is open, a tool that is `idempotent` runs again and finds the answer that was given; questions are told
-    apart by `key`, or else by their order.
+    is paused meanwhile. Raises `NotAnswered` if there is no answer. A tool that is a plain function writes
+    `current().wait_for(ask(…))`. If the process dies while the question is open, a tool that is `idempotent`
+    runs again and gets the answer that was given: questions are matched by `key`, or by their order if they
+    have none.
 
     >>> from farhand import ask, tool
     >>> @tool(idempotent=True)
@@ -208,7 +212,7 @@ async def ask(
 
 @contextmanager
 def acting(context: Context) -> Iterator[None]:
-    """`current()` gives this context inside the block."""
+    """Inside the block, `current()` returns this context."""
     token = _current.set(context)
     try:
         yield
@@ -221,7 +225,7 @@ def context_parameter(function: Callable[..., object]) -> str | None:
     try:
         hints = get_type_hints(function)
     except (NameError, TypeError, SyntaxError, AttributeError):
-        # a hint that cannot be resolved is refused where the schema is made
+        # a hint that cannot be resolved is reported where the schema is built
         return None
     return next((name for name, hint in hints.items() if hint is Context and name != "return"), None)
 

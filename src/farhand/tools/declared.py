@@ -37,13 +37,18 @@ Summary: TypeAlias = str | Callable[[Any], str]
 
 
 def decide_approval(decide: Callable[[], object], what: str) -> bool:
-    """What a function of the host decides; in doubt (it raises, or returns no bool) a person is asked."""
+    """The decision of a function of the host; True if it raises or returns no bool."""
     answer = attempt(decide)
     if isinstance(answer, bool):
         return answer
-    kind = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
-    log.warning("%s returned no bool (%s); asking for approval", what, kind)
+    log.warning("%s %s, not a bool; asking for approval", what, _describe(answer))
     return True
+
+
+def _describe(answer: object) -> str:
+    if isinstance(answer, CaughtError):
+        return f"raised {type(answer.error).__name__}"
+    return f"returned {type(answer).__name__}"
 
 
 class DeclaredTool(Generic[P, R_co]):
@@ -93,7 +98,7 @@ class DeclaredTool(Generic[P, R_co]):
         )
 
     def summarize(self, output: object) -> str | None:
-        """The output in a few words; None without a summary, or if its function raises or gives no text."""
+        """The output in a few words; None without a summary, or if its function raises or returns no text."""
         summary = self._summary
         if summary is None:
             return None
@@ -104,8 +109,7 @@ class DeclaredTool(Generic[P, R_co]):
         text: object = attempt(lambda: summary(copy.deepcopy(output)))
         if isinstance(text, str):
             return shorten_line(text) or None
-        what = type(text.error if isinstance(text, CaughtError) else text).__name__
-        log.warning("summary of tool %s returned no text (%s); showing none", self.tool.name, what)
+        log.warning("summary of tool %s %s, not a str; showing none", self.tool.name, _describe(text))
         return None
 
     def bind(self, input: object) -> dict[str, object] | Failure:

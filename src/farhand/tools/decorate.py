@@ -107,7 +107,7 @@ def declare_explicitly(
 
 def _check_function(function: object) -> None:
     if isinstance(function, DeclaredTool):
-        raise BadTool(f"`{function.tool.name}` is already a tool.", hint="Use it as it is.")
+        raise BadTool(f"`{function.tool.name}` is already a tool.", hint="Do not decorate it again.")
     if not inspect.isfunction(function) and not inspect.ismethod(function):
         raise BadTool(
             f"{shorten(repr(function))} is not a function.",
@@ -142,10 +142,10 @@ def _object_schema(parameters: object, name: str) -> Schema:
             f"The schema of tool `{name}` does not describe an object.",
             hint='Use {"type": "object", "properties": {…}}: the input is an object.',
         )
-    return _checkable({"type": "object", **schema}, name)
+    return _check_schema({"type": "object", **schema}, name)
 
 
-def _checkable(schema: Schema, name: str) -> Schema:
+def _check_schema(schema: Schema, name: str) -> Schema:
     try:
         compile_schema(schema)
     except BadTool as error:

@@ -35,7 +35,7 @@ class ParsedDocstring(Struct, frozen=True):
 
 
 def parse_docstring(function: Callable[..., object], name: str) -> ParsedDocstring:
-    parsed = _parsed((inspect.getdoc(function) or "").strip(), name)
+    parsed = _parse((inspect.getdoc(function) or "").strip(), name)
     description = _description(parsed, name)
     if not description:
         raise BadTool(
@@ -56,7 +56,7 @@ def clean_text(text: str, what: str) -> str:
     return clean
 
 
-def _parsed(text: str, name: str) -> Docstring:
+def _parse(text: str, name: str) -> Docstring:
     try:
         return parse(text, style=DocstringStyle.GOOGLE)
     except ParseError as error:

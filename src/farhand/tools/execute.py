@@ -41,7 +41,7 @@ _limiters: RunVar[CapacityLimiter] = RunVar("farhand.tools.execute")
 
 
 class ToolFailed(Exception):
-    """Raised by a tool to fail with a message of its own, which both the model and people are shown.
+    """Raised by a tool to fail with a message of its own, which is shown to the model and to people.
 
     ```python
     @tool
@@ -91,20 +91,20 @@ async def run_tool_function(
 
 
 class _Deadline:
-    """Of the tool that is being executed."""
+    """The deadline of the tool that is being executed. It can be paused."""
 
     def __init__(self, scope: anyio.CancelScope) -> None:
         self._scope = scope
         self._waits = 0
         self._left = 0.0
 
-    def stop(self) -> None:
+    def pause(self) -> None:
         if not self._waits:
             self._left = self._scope.deadline - anyio.current_time()
             self._scope.deadline = inf
         self._waits += 1
 
-    def start(self) -> None:
+    def resume(self) -> None:
         self._waits -= 1
         if not self._waits:
             self._scope.deadline = anyio.current_time() + self._left
@@ -114,14 +114,14 @@ _deadline: ContextVar[_Deadline] = ContextVar("farhand.deadline")
 
 
 @contextmanager
-def stopped_clock() -> Iterator[None]:
-    """Inside a tool: the time it waits for others does not count, however many it waits for at once."""
+def pause_deadline() -> Iterator[None]:
+    """Inside a tool: the time in this block does not count. Blocks may overlap."""
     deadline = _deadline.get()
-    deadline.stop()
+    deadline.pause()
     try:
         yield
     finally:
-        deadline.start()
+        deadline.resume()
 
 
 TOOL_FAILED = "The tool failed."
@@ -158,16 +158,14 @@ async def _run(
 ) -> Success | Failure:
     if inspect.iscoroutinefunction(function):
         return await _convert(to_outcome, await _on_loop(partial(function, **arguments)))
-    ended = await _on_loop(
-        partial(run_in_thread, partial(_called, to_outcome, partial(function, **arguments)))
-    )
+    ended = await _on_loop(partial(run_in_thread, partial(_call, to_outcome, partial(function, **arguments))))
     if isinstance(ended, Success | Failure):
         return ended
     # an awaitable has to be awaited here; anything else means that no thread could be started
     return await _convert(to_outcome, await _on_loop(lambda: ended) if inspect.isawaitable(ended) else ended)
 
 
-def _called(to_outcome: _ToOutcome, work: Callable[[], object]) -> object:
+def _call(to_outcome: _ToOutcome, work: Callable[[], object]) -> object:
     value = attempt(work)
     # converted to JSON in the thread as well: a large result must not block the event loop
     return value if inspect.isawaitable(value) else to_outcome(value)
@@ -181,7 +179,7 @@ async def _convert(to_outcome: _ToOutcome, value: object) -> Success | Failure:
 
 
 async def _on_loop(work: Callable[[], Awaitable[object]]) -> object:
-    task = _task_of_now()
+    task = _current_task()
     try:
         return await work()
     except BaseException as error:
@@ -196,11 +194,11 @@ def _is_meant_for(task: asyncio.Task[object] | None, error: BaseException) -> bo
         return task is None or task.cancelling() > 0
     if isinstance(error, GeneratorExit):
         # a coroutine is closed from outside its task; inside the task, the tool itself raised this
-        return task is None or task is not _task_of_now()
+        return task is None or task is not _current_task()
     return isinstance(error, KeyboardInterrupt)
 
 
-def _task_of_now() -> asyncio.Task[object] | None:
+def _current_task() -> asyncio.Task[object] | None:
     try:
         return asyncio.current_task()
     except RuntimeError:
@@ -233,7 +231,7 @@ def _too_late(name: str, within: float) -> Failure:
 async def run_in_thread(work: Callable[[], T]) -> T:
     """What `work` returns; it must not raise. If cancelled, the thread is abandoned and its slot freed."""
     async with _limiter():
-        return await _started(work)
+        return await _start_thread(work)
 
 
 def _limiter() -> CapacityLimiter:
@@ -245,7 +243,7 @@ def _limiter() -> CapacityLimiter:
     return limiter
 
 
-def _started(work: Callable[[], T]) -> asyncio.Future[T]:
+def _start_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
     context = copy_context()

@@ -1,6 +1,6 @@
-"""Forms that a tool asks a person to fill in: flat, of primitive fields, as MCP's elicitation has them.
+"""Forms that a tool asks a person to fill in: a flat list of primitive fields, as in MCP's elicitation.
 
-Owns the tool `answer_form`, which the model is never offered, and the rules for the schema of a form.
+Owns the tool `answer_form`, which is never offered to the model, and the rules for the schema of a form.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ async def ask_form(
     key: str | None = None,
     timeout_sec: float | None = None,
 ) -> FormAnswer:
-    """Inside a server tool: asks the person to fill in a form, and returns what they did.
+    """Inside a server tool: ask the person to fill in a form, and return what they did.
 
     `schema` describes an object of text, numbers, booleans and choices, without nesting. With `url` instead,
-    the person is asked to open that page and to say when they are done; it is never opened by itself. Without
-    an answer in time, `NotAnswered` is raised.
+    the person is asked to open that page and to confirm when they are done; it never opens on its own. Raises
+    `NotAnswered` if there is no answer in time.
 
     >>> from farhand import ask_form, tool
     >>> @tool(idempotent=True)
@@ -82,7 +82,7 @@ async def ask_form(
     if url is not None:
         question["url"] = _check_url(url)
     if (form is None) == (url is None):
-        raise Misuse("ask_form takes a schema, or the url of a page.")
+        raise Misuse("ask_form() needs either a schema or a url.", hint="Pass exactly one of the two.")
     try:
         output = await current().ask(ANSWER_FORM.name, question, key=key, timeout_sec=timeout_sec)
     except NotAnswered as error:
@@ -95,7 +95,7 @@ async def ask_form(
 
 
 def check_form(schema: Mapping[str, object]) -> Schema:
-    """The schema, if a form can be made of it; else `Misuse`."""
+    """The schema, if it can be shown as a form. Raises `Misuse` otherwise."""
     try:
         admitted = admit_schema(dict(schema), "The schema of the form")
     except BadTool as error:
@@ -139,7 +139,8 @@ def _check_url(url: str) -> str:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
         raise Misuse(
-            f"{url!r} is not the address of a page.", hint="It begins with https://, without a user name."
+            f"{url!r} is not the address of a page.",
+            hint="Use an http or https URL without a user name.",
         )
     return url
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal, TypedDict
 
 from farhand.core.ids import is_tool_name
@@ -22,7 +22,7 @@ from farhand.tools.to_json import shorten
 class ToolOptions(TypedDict, total=False):
     executor: Literal["server", "frontend"]
     needs_approval: NeedsApproval
-    """Always, never, or decided by a function of the input, a dict as the model wrote it."""
+    """True, False, or a function that decides by the input, a dict as the model wrote it."""
     idempotent: bool
     """True if running it twice is harmless: a call that was interrupted by a crash is then run again."""
     timeout_sec: float | None
@@ -30,10 +30,10 @@ class ToolOptions(TypedDict, total=False):
     card: str | None
     """Which card the browser shows for a call."""
     title: str | None
-    """What people see instead of its name; may name inputs: `"Weather in {location}"`."""
+    """Shown to people instead of its name. May contain inputs: `"Weather in {location}"`."""
     summary: Summary | None
-    """The output in a few words: a template over it (`"{rows} rows"`, `"{output}"` for the whole of it), or a
-    function of it."""
+    """The output in a few words: a template (`"{rows} rows"`; `"{output}"` is all of it), or a function of
+    the output."""
 
 
 class NamedToolOptions(ToolOptions, total=False):
@@ -61,10 +61,11 @@ def build_tool(name: str, description: str, input_schema: Schema, options: ToolO
 
 
 def check_options(options: Mapping[str, object], name: str) -> None:
-    """Raises at run time what a type checker reports: not everybody runs one."""
+    """Raises `BadTool` for what a type checker would report, since not everybody runs one."""
     for option, value in options.items():
         if option not in _TAKES:
-            raise BadTool(f"`@tool` has no option `{shorten(option)}`{_suggest(option)}", hint=_KNOWN)
+            suggestion = suggest_option(option, _TAKES)
+            raise BadTool(f"`@tool` has no option `{shorten(option)}`{suggestion}", hint=_KNOWN)
         takes, fits = _TAKES[option]
         if not fits(value):
             raise BadTool(f"`{option}` of tool `{name}` must be {takes}, not {shorten(repr(value))}.")
@@ -124,8 +125,8 @@ def _fault_of(template: str) -> str | None:
     return None
 
 
-def _is_for_later(value: object) -> bool:
-    """Timeouts are checked later, with a message of their own."""
+def _is_anything(value: object) -> bool:
+    """For timeouts, which are checked later, with a message of their own."""
     return True
 
 
@@ -133,8 +134,8 @@ _TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "executor": ('"server" or "frontend"', _is_executor),
     "needs_approval": ("True, False or a function (not async) of the input", _is_decision),
     "idempotent": ("True or False", _is_bool),
-    "timeout_sec": ("a number", _is_for_later),
-    "approval_timeout_sec": ("a number", _is_for_later),
+    "timeout_sec": ("a number", _is_anything),
+    "approval_timeout_sec": ("a number", _is_anything),
     "card": ("the name of a card", _is_text),
     "title": ("a title", _is_text),
     "summary": ("a text such as '{rows} rows', or a function (not async) of the output", _is_summary),
@@ -143,6 +144,7 @@ _TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
 _KNOWN = f"Its options are {', '.join(f'`{option}`' for option in _TAKES)}."
 
 
-def _suggest(option: str) -> str:
-    near = difflib.get_close_matches(option, _TAKES, n=1, cutoff=0.5)
+def suggest_option(option: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown option: the most similar one, if any."""
+    near = difflib.get_close_matches(option, list(known), n=1, cutoff=0.5)
     return f"; did you mean `{near[0]}`?" if near else "."

@@ -100,7 +100,7 @@ class _Writer(GenerateJsonSchema):
             raise PydanticSerializationError(str(error)) from error
 
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
-        # some versions of pydantic describe a text of digits by a pattern that looks around, which we reject
+        # some versions of pydantic describe a string of digits by a pattern with look-around, which we reject
         described = super().decimal_schema(schema)
         for choice in described.get("anyOf", ()):
             choice.pop("pattern", None)

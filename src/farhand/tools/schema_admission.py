@@ -1,7 +1,7 @@
-"""Admits JSON Schemas from outside: those that can be checked against without harm.
+"""Decides which JSON Schemas from outside are safe to validate against.
 
 Owns the rules: an object, references only inside the schema and never in a loop, a bounded size, and a
-bounded cost for every input. The cost is an upper bound, computed before anything is checked, because the
+bounded cost for every input. The cost is an upper bound, computed before anything is validated, because the
 author of a schema must not be able to block the event loop. Nothing is ever fetched. It must not know clients
 or wires.
 """
@@ -40,7 +40,7 @@ SMALL_INPUT = 64
 COSTS_KEPT = 512
 
 DEEPEST_VALUE = 64
-"""Levels of a value: the JSON reader takes no more."""
+"""Levels of a value: the limit of the JSON reader."""
 
 MOST_WEIGHED = 20_000
 """Subschemas times levels: computing the cost must itself be cheap."""
@@ -114,8 +114,8 @@ def _cost(schema: bytes) -> CheckCost:
 
 
 _REFUSED = {
-    "$id": "a schema from outside must not have an address of its own",
-    "id": "a schema from outside must not have an address of its own",
+    "$id": "a schema from outside must not have its own address",
+    "id": "a schema from outside must not have its own address",
     "$anchor": "use a reference that begins with #/",
     "$dynamicAnchor": "use $defs and $ref",
     "$dynamicRef": "use $defs and $ref",
@@ -133,13 +133,15 @@ def _refuse_keywords(schema: Schema, what: str) -> None:
     for key, value in _members(schema):
         # a property may have any name; its value is a schema, and none of these keywords takes one
         if key in _REFUSED and (isinstance(value, str) or key.startswith("unevaluated")):
-            raise BadTool(f"{what} uses `{key}`.", hint=f"{_REFUSED[key].capitalize()}.")
+            raise BadTool(
+                f"{what} uses `{key}`, which is not supported.", hint=f"{_REFUSED[key].capitalize()}."
+            )
         if key == "$schema" and isinstance(value, str) and not value.startswith(_DRAFTS):
             raise BadTool(f"{what} is written in an unknown dialect.", hint="Use JSON Schema 2020-12.")
         if key == "$ref" and isinstance(value, str) and target_of(schema, value) is None:
             raise BadTool(
-                f"{what} refers to '{shorten(value)}'.",
-                hint="Only references inside the schema are followed, such as #/$defs/item.",
+                f"{what} refers to '{shorten(value)}', which is not in the schema.",
+                hint="Use references inside the schema, such as #/$defs/item.",
             )
 
 
@@ -148,7 +150,7 @@ def _refuse_structure(schema: Schema, what: str) -> None:
     if parts.has_idle_loop():
         raise BadTool(
             f"{what} has references that form a loop or a chain that is too long.",
-            hint="Write the referenced schema in place.",
+            hint="Inline the referenced schemas.",
         )
     if parts.depth() > DEEPEST:
         raise BadTool(f"{what} is nested more than {DEEPEST} levels deep.")
@@ -202,7 +204,7 @@ def _clean_descriptions(value: Schema, what: str) -> Schema:
 
 
 def _clean(key: str, member: object, what: str) -> object:
-    """What the model reads of a schema must not hide anything."""
+    """Descriptions are shown to the model and must not contain invisible text."""
     if isinstance(member, str):
         return clean_text(member, what) if key in _DESCRIPTIONS else member
     if isinstance(member, dict):
@@ -346,16 +348,16 @@ class Subschemas:
         """Subschemas that apply to the same value as this one."""
         reference = None if isinstance(part, bool) else part.get("$ref")
         target = target_of(self.root, reference) if isinstance(reference, str) else None
-        written = _held(part, _SAME_VALUE)
+        written = _subschemas_under(part, _SAME_VALUE)
         return written if target is None else [*written, target]
 
     def on_members(self, part: Subschema) -> list[Subschema]:
         """Subschemas for members or items of the value; several may apply to the same member."""
-        return _held(part, _MEMBERS)
+        return _subschemas_under(part, _MEMBERS)
 
     def on_named_members(self, part: Subschema) -> list[Subschema]:
         """Subschemas for named members: only one applies to each member."""
-        return _held(part, _NAMED_MEMBERS)
+        return _subschemas_under(part, _NAMED_MEMBERS)
 
     def all(self) -> list[Schema]:
         """Every subschema that is written or referenced, once."""
@@ -366,7 +368,7 @@ class Subschemas:
             if isinstance(part, bool) or id(part) in found:
                 continue
             found[id(part)] = part
-            waiting += [*self._below(part), *_held(part, _DEFINITIONS)]
+            waiting += [*self._below(part), *_subschemas_under(part, _DEFINITIONS)]
         return list(found.values())
 
     def patterns(self) -> Iterator[object]:
@@ -382,7 +384,7 @@ class Subschemas:
         level: list[Subschema] = [self.root]
         while level:
             deepest += 1
-            level = [inner for part in level for inner in _held(part, _ALL)]
+            level = [inner for part in level for inner in _subschemas_under(part, _ALL)]
         return deepest
 
     def size(self, *, at_most: int) -> int:
@@ -450,7 +452,7 @@ def _member(value: object, name: str) -> object:
     return None
 
 
-def _held(part: Subschema, keywords: Sequence[str]) -> list[Subschema]:
+def _subschemas_under(part: Subschema, keywords: Sequence[str]) -> list[Subschema]:
     """The schemas under these keywords."""
     if isinstance(part, bool):
         return []

@@ -1,4 +1,4 @@
-"""How long a tool may run: what may be declared, and what a model may choose."""
+"""Timeouts of tools: which values may be declared, and what a model may choose."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _default_of(tool: Tool, name: str) -> object:
 
 
 def _number(value: object) -> int | float | None:
-    # to Python, and only to Python, True is an int
+    # in Python, True is an int; in JSON it is not a number
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if isinstance(value, int) or isfinite(value) else None

@@ -104,7 +104,7 @@ def path_text(place: Place, *, root: str = "the value") -> str:
 
 
 def shorten(text: str, at_most: int = 120) -> str:
-    """Fit to be quoted in a sentence: short, on one line, always encodable."""
+    """The text as it can be quoted in a sentence: short, on one line, always encodable."""
     readable = "".join(letter if letter.isprintable() else "�" for letter in text[: at_most + 1])
     return readable if len(readable) <= at_most else f"{readable[: at_most - 1]}…"
 
@@ -115,7 +115,7 @@ _WRITTEN = (date, time, timedelta, UUID, Decimal, IPv4Address, IPv6Address)
 
 
 def _convert(value: object, levels: int) -> object:
-    """`levels` is how many may follow: a value that contains itself exceeds them like a deep one."""
+    """`levels` is how many more are allowed; a value that contains itself exceeds any number."""
     known = _BY_TYPE.get(type(value))
     if known is not None:
         return known(value, levels)
@@ -141,13 +141,13 @@ def _text(value: str, levels: int) -> str:
     return str.__str__(value)
 
 
-def _whole(value: int, levels: int) -> int:
+def _integer(value: int, levels: int) -> int:
     if not -LONGEST_INTEGER < value < LONGEST_INTEGER:
         raise NotJson("is an integer of more than 64 digits")
     return int(value)
 
 
-def _fraction(value: float, levels: int) -> float:
+def _float(value: float, levels: int) -> float:
     if not isfinite(value):
         raise NotJson("is not a finite number")
     return float(value)
@@ -189,15 +189,15 @@ _BY_TYPE: dict[type, _Make] = {
     type(None): _same,
     bool: _same,
     str: _text,
-    int: _whole,
-    float: _fraction,
+    int: _integer,
+    float: _float,
     dict: _object,
     list: _array,
 }
 _BY_KIND: tuple[tuple[type | tuple[type, ...], _Make], ...] = (
     (str, _text),
-    (int, _whole),
-    (float, _fraction),
+    (int, _integer),
+    (float, _float),
     (Mapping, _object),
     ((list, tuple, set, frozenset), _array),
 )

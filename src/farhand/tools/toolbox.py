@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 import anyio
@@ -33,8 +32,8 @@ R = TypeVar("R")
 
 AnyTool: TypeAlias = DeclaredTool[..., object]
 
-SHOWN = 20
-"""The most names in a sentence that lists the tools."""
+MOST_NAMES = 20
+"""In a sentence that lists the tools."""
 
 
 class ToolSource(Protocol):
@@ -113,7 +112,7 @@ class Toolbox:
     def include(self, *tools: object) -> None:
         """Add tools, toolboxes and functions (which become server tools): all, or none on error."""
         fresh: dict[str, AnyTool] = {}
-        for declared in (declared for given in tools for declared in _declared(given)):
+        for declared in (declared for given in tools for declared in _to_declared(given)):
             name = declared.tool.name
             if name in self._tools or name in fresh:
                 raise DuplicateTool(f"A tool `{name}` already exists.", hint="Rename one of the two.")
@@ -132,7 +131,7 @@ class Toolbox:
         return list(self._tools.values())
 
     def tools(self) -> list[Tool]:
-        return list(map(_facts, self._tools.values()))
+        return [declared.tool for declared in self._tools.values()]
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self.tools())
@@ -145,7 +144,7 @@ class Toolbox:
 
     def check(self, name: str, input: object) -> Failure | None:
         """What the model reads instead of a result: there is no such tool, or the input is invalid."""
-        declared = self._found(name)
+        declared = self._find(name)
         ready = declared if isinstance(declared, Failure) else declared.bind(input)
         return ready if isinstance(ready, Failure) else None
 
@@ -161,7 +160,7 @@ class Toolbox:
         """Run a server tool. Every error is a Failure; only a cancellation from outside is raised.
 
         The deadline is `within` seconds, otherwise the tool's `timeout_sec`, otherwise 120 s. An output of
-        more than `at_most` bytes of JSON is a Failure. Approval is not requested here: that comes before.
+        more than `at_most` bytes of JSON is a Failure. Approval is not requested here; it comes before.
         """
         started = anyio.current_time()
         outcome = await self._execute(name, arguments, within, at_most)
@@ -172,7 +171,7 @@ class Toolbox:
     async def _execute(
         self, name: str, arguments: object, within: float | None, at_most: int
     ) -> Success | Failure:
-        declared = self._found(name)
+        declared = self._find(name)
         if isinstance(declared, Failure):
             return declared
         if declared.function is None or declared.tool.executor is not Executor.SERVER:
@@ -185,15 +184,15 @@ class Toolbox:
         limit = within if within is not None else declared.tool.timeout_sec or Patience().server_tool
         return await run_tool_function(name, declared.function, ready, within=limit, at_most=at_most)
 
-    def _found(self, name: str) -> AnyTool | Failure:
+    def _find(self, name: str) -> AnyTool | Failure:
         declared = self._tools.get(name)
         if declared is not None:
             return declared
         asked = shorten(name, 64)
         near = difflib.get_close_matches(asked, self._tools, n=3)
         if near:
-            return Failure(f"There is no tool `{asked}`. Did you mean {_listed(near)}?")
-        return Failure(f"There is no tool `{asked}`. Available tools: {_listed(list(self._tools))}.")
+            return Failure(f"There is no tool `{asked}`. Did you mean {_join_names(near)}?")
+        return Failure(f"There is no tool `{asked}`. Available tools: {_join_names(list(self._tools))}.")
 
 
 def make_toolbox(tools: Iterable[object] = (), frontend_tools: Iterable[object] = ()) -> Toolbox:
@@ -201,9 +200,6 @@ def make_toolbox(tools: Iterable[object] = (), frontend_tools: Iterable[object] 
     box = Toolbox()
     box.include(*_items(tools), *(_frontend(given) for given in _items(frontend_tools)))
     return box
-
-
-_facts: Callable[[AnyTool], Tool] = attrgetter("tool")
 
 
 def _items(given: Iterable[object]) -> Iterable[object]:
@@ -214,10 +210,10 @@ def _items(given: Iterable[object]) -> Iterable[object]:
 def _frontend(given: object) -> object:
     if callable(given) and not isinstance(given, DeclaredTool):
         raise BadTool(
-            f"{_called(given)} is in `frontend_tools` but is not declared as a frontend tool.",
+            f"{_name_of(given)} is in `frontend_tools` but is not declared as a frontend tool.",
             hint='Decorate it with @tool(executor="frontend").',
         )
-    for declared in _declared(given):
+    for declared in _to_declared(given):
         if declared.tool.executor is not Executor.FRONTEND:
             raise BadTool(
                 f"`{declared.tool.name}` is in `frontend_tools` but runs on the server.",
@@ -226,7 +222,7 @@ def _frontend(given: object) -> object:
     return given
 
 
-def _declared(given: object) -> list[AnyTool]:
+def _to_declared(given: object) -> list[AnyTool]:
     if isinstance(given, Toolbox):
         return given.all_declared()
     if isinstance(given, DeclaredTool):
@@ -239,11 +235,11 @@ def _declared(given: object) -> list[AnyTool]:
     )
 
 
-def _called(given: object) -> str:
+def _name_of(given: object) -> str:
     return f"`{getattr(given, '__name__', shorten(repr(given)))}`"
 
 
-def _listed(names: list[str]) -> str:
-    shown = ", ".join(f"`{name}`" for name in names[:SHOWN])
-    more = len(names) - SHOWN
+def _join_names(names: list[str]) -> str:
+    shown = ", ".join(f"`{name}`" for name in names[:MOST_NAMES])
+    more = len(names) - MOST_NAMES
     return f"{shown} and {more} more" if more > 0 else shown or "none"

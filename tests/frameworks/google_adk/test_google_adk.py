@@ -59,7 +59,7 @@ async def test_hold_for_in_an_app_that_is_not_resumable_is_refused_before_the_mo
     """The test below shows why."""
     model = Scripted(steps=[[PAY]])
     agent = LlmAgent(name="clerk", model=model, tools=[*farhand_tools(stage.hands, hold_for=0.05)])
-    with pytest.raises(Misuse, match="hold_for needs an app that is resumable"):
+    with pytest.raises(Misuse, match="`hold_for` needs a resumable app"):
         await InMemoryRunner(agent, app_name=APP).run_debug("Pay", quiet=True)
     assert model.declared == []
 

@@ -51,7 +51,7 @@ async def machine(tmp_path: Path, clock: FakeClock) -> AsyncIterator[Machine]:
 
 
 def test_outside_a_tool_there_is_nobody_to_work_for() -> None:
-    with pytest.raises(Misuse, match=r"current\(\) is for server tools"):
+    with pytest.raises(Misuse, match=r"current\(\) works only inside a server tool"):
         current()
 
 
@@ -484,5 +484,5 @@ async def test_a_plain_function_with_a_loop_of_its_own_is_told_how_to_ask(stage:
 
 
 def test_where_nothing_is_executed_there_is_nothing_to_wait_for() -> None:
-    with pytest.raises(Misuse, match="Only a tool that is being executed"):
+    with pytest.raises(Misuse, match="available only while a tool is being executed"):
         Context(owner=LOCAL).wait_for(ask("ask_text", {"question": "first?"}))

@@ -189,7 +189,7 @@ async def test_whoever_attaches_may_leave_and_a_missing_call_is_told(stage: Stag
     await asyncio.wait([attached])
     await stage.open_calls()
     gone = await attach(stage.hands, "t:unknown")
-    assert gone.text == "This call was cancelled and has no result: the call is gone."
+    assert gone.text == "This call was cancelled and has no result: the call no longer exists."
 
 
 async def test_a_call_whose_thread_is_deleted_while_somebody_attaches_is_gone_and_not_made_again(
@@ -206,7 +206,7 @@ async def test_a_call_whose_thread_is_deleted_while_somebody_attaches_is_gone_an
 
     monkeypatch.setattr(service.context.log, "get_requested", found_and_deleted)
     gone = await attach(stage.hands, "t:1")
-    assert gone.text == "This call was cancelled and has no result: the call is gone."
+    assert gone.text == "This call was cancelled and has no result: the call no longer exists."
     monkeypatch.undo()
     assert await service.keyed_call("t:1") is None
     await stage.no_open_call()
@@ -350,11 +350,11 @@ async def test_calls_stand_in_the_thread_that_the_id_of_a_conversation_names(sta
 @pytest.mark.parametrize("thread", [None, "", True, 1.5, ["t"]])
 async def test_what_names_no_thread_is_refused_in_words(stage: Stage, thread: Any) -> None:
     caller = HandCaller[None](stage.hands, {"thread": thread})
-    with pytest.raises(Misuse, match="The thread of a call is named by a text"):
+    with pytest.raises(Misuse, match="`thread` must be the id of a conversation"):
         await caller.call("pay", {"amount": 3}, None, "step", "call_0")
 
 
 @pytest.mark.parametrize("seconds", ["30", True, float("nan")])
 def test_a_time_to_hold_that_is_no_number_is_refused_in_words(tmp_path: Path, seconds: Any) -> None:
-    with pytest.raises(Misuse, match="`hold_for` is a number of seconds"):
+    with pytest.raises(Misuse, match="`hold_for` must be a number of seconds"):
         HandCaller[None](Stage("memory:", tmp_path).hands, {"thread": "t", "hold_for": seconds})

@@ -46,7 +46,7 @@ async def test_a_framework_s_own_tool_runs_once_behind_approval_and_is_not_liste
         await stage.approve_next()
     assert [each.result() for each in called] == [ToolReply("deleted a", content="deleted a")] * 2
     assert ran == ["a"]
-    with pytest.raises(DuplicateTool, match=r"already have a tool `delete_file`. Call approved\(\) once"):
+    with pytest.raises(DuplicateTool, match=r"already has a tool `delete_file`. Call approved\(\) once"):
         declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
 
 
@@ -83,5 +83,5 @@ def test_a_list_of_tools_is_limited_by_names_and_not_by_a_text(tmp_path: Path) -
     assert [tool.name for tool in list_far_tools(hands, only=["open_url", "pay"])] == ["pay", "open_url"]
     # of a text, each name in it would count
     only: Any = "pay"
-    with pytest.raises(Misuse, match="`only` is a list of names of tools, not 'pay'"):
+    with pytest.raises(Misuse, match="`only` must be a list of tool names, not 'pay'"):
         list_far_tools(hands, only=only)

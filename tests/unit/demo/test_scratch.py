@@ -46,7 +46,7 @@ def test_an_absolute_path_into_the_folder_is_as_good_as_a_relative_one(folder: S
         ("../scratch-2/x", "outside the scratch folder"),
         ("", "empty"),
         ("   ", "empty"),
-        ("old-draft.txt\0", "not a path"),
+        ("old-draft.txt\0", "empty or invalid"),
         (".", "there is no file"),
         ("photos", "there is no file 'photos' in the scratch folder; it has notes.md, old-draft.txt"),
         ("missing.txt", "there is no file"),

@@ -218,7 +218,7 @@ async def test_a_wrong_call_is_told_by_the_tools_and_passed_on(prompt: str, told
 
 
 async def test_the_model_breaks_when_it_is_asked_to() -> None:
-    with pytest.raises(ModelFault, match="broke down"):
+    with pytest.raises(ModelFault, match="failed on purpose"):
         await Play("please fail on purpose").until_answered(succeed)
 
 

@@ -13,7 +13,7 @@ def test_a_tool_under_test_works_for_whom_the_test_says() -> None:
     with acting_for(Owner("acme", "ann"), {"plan": "pro"}) as context:
         assert current() is context
         assert context.claims == {"plan": "pro"}
-        with pytest.raises(Misuse, match="Only a tool that is being executed"):
+        with pytest.raises(Misuse, match="available only while a tool is being executed"):
             context.progress("half")
     with pytest.raises(Misuse):
         current()

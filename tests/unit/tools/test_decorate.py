@@ -164,7 +164,7 @@ class _Callable:
         (len, "is not a function."),
         ("get_weather", "is not a function."),
         (lambda: None, "`<lambda>` is not a valid name for a tool."),
-        (get_weather, "`get_weather` is already a tool. Use it as it is."),
+        (get_weather, "`get_weather` is already a tool. Do not decorate it again."),
     ],
 )
 def test_what_is_no_function_is_refused(function: Any, sentence: str) -> None:

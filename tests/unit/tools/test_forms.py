@@ -61,7 +61,7 @@ def test_what_is_no_schema_is_no_form() -> None:
     "arguments", [{}, {"schema": {"type": "object", "properties": FIELDS}, "url": "https://example.org"}]
 )
 async def test_a_form_is_made_of_a_schema_or_of_a_page(arguments: dict[str, object]) -> None:
-    with pytest.raises(Misuse, match="takes a schema, or the url"):
+    with pytest.raises(Misuse, match="needs either a schema or a url"):
         await ask_form("Well?", **arguments)  # type: ignore[arg-type]
 
 

@@ -35,7 +35,7 @@ PLACE: Schema = {
         ({"maxItems": 1}, [1, 2], "the value must have at most 1 item(s)"),
         ({"minProperties": 1}, {}, "the value must have at least 1 member(s)"),
         ({"maxProperties": 0}, {"a": 1}, "the value must have at most 0 member(s)"),
-        ({"uniqueItems": True}, [1, 1], "the value must not hold the same item twice"),
+        ({"uniqueItems": True}, [1, 1], "the value must not contain the same item twice"),
         ({"pattern": "^a"}, "b", "the value must match the pattern ^a"),
         ({"contains": {"type": "string"}}, [1], "the value does not satisfy `contains`"),
         ({"not": {"type": "string"}}, "a", "the value does not satisfy `not`"),

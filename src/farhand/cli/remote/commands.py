@@ -1,6 +1,6 @@
 """The commands that talk to a running server, with their options: `call`, `tools`, `runs`, `inbox`.
 
-What they do is in `requests.py`, which is imported when one of them runs.
+The requests themselves are in `requests.py`, which is imported when one of the commands runs.
 """
 
 from typing import Annotated
@@ -34,7 +34,7 @@ def call(
         typer.Option(
             "--request-id",
             metavar="ID",
-            help="The same id makes the same call, however often you repeat the command.",
+            help="Repeating the command with the same id returns the same call instead of a new one.",
         ),
     ] = None,
     session: Annotated[
@@ -60,7 +60,7 @@ def tools(server: ServerOptions) -> None:
 def runs(
     server: ServerOptions,
     *,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many of the newest.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many chats to list.")] = 20,
 ) -> None:
     """List your chats with the state of their last run, newest first."""
     from farhand.cli.remote import requests
@@ -77,7 +77,7 @@ def waiting(context: typer.Context, server: ServerOptions) -> None:
 
         requests.list_waiting(server)
     elif server != ServerOptions():
-        # not passed on: an approval that goes to the wrong server would be worse than a refusal
+        # refused, not guessed: an approval must not go to the wrong server
         name = context.invoked_subcommand
         raise BadSetting(f"Options come after the subcommand: farhand inbox {name} --url ...")
 
@@ -102,7 +102,7 @@ def answer(
         str | None, typer.Option("--error", metavar="TEXT", help="The call failed, for this reason.")
     ] = None,
 ) -> None:
-    """Submit the result of a call, in place of the page or program that should have."""
+    """Submit the result of a call yourself, instead of the page or program that it waits for."""
     from farhand.cli.remote import requests
 
     requests.answer(call_id, server, output=output, error=error)

@@ -1,6 +1,6 @@
-"""HTTP requests to a running server, with the standard library alone.
+"""HTTP requests to a running server, with the standard library only.
 
-Address and token come from the settings of a server on this machine, unless the command names others.
+Address and token come from the settings of this machine, unless the command names others.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class RemoteServer:
         return self._ask("GET", path, None, ANSWER_WITHIN_SEC)
 
     def post(self, path: str, body: object, *, within: float | None = ANSWER_WITHIN_SEC) -> object:
-        """`within` None waits for as long as the server does."""
+        """With `within=None`, waits as long as the server does."""
         return self._ask("POST", path, body, within)
 
     def events(self) -> Iterator[dict[str, object]]:
-        """The server's events from now on; ends with the connection. The first one is empty and says that the
-        stream is open."""
+        """The server's events from now on, until the connection ends. The first one is empty: it means that
+        the stream is open."""
         connection, response = self._open("GET", "/api/events", None, None)
         try:
             if response.status != 200:
@@ -76,7 +76,7 @@ class RemoteServer:
     def _open(
         self, method: str, path: str, content: bytes | None, within: float | None
     ) -> tuple[HTTPConnection, HTTPResponse]:
-        """For the caller to close."""
+        """The caller must close the connection."""
         place = urlsplit(self.url)
         kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
         connection = kind(place.hostname or "", place.port, timeout=within)
@@ -94,7 +94,7 @@ class RemoteServer:
 def remote_server(url: str | None, token: str | None) -> RemoteServer:
     """The server that was named, or the one that the settings of this machine describe."""
     if url is not None and not _is_address(url):
-        raise BadSetting(f"--url: '{url}' is not an address.", hint="Write http://127.0.0.1:8787.")
+        raise BadSetting(f"--url: '{url}' is not an address.", hint="Use one such as http://127.0.0.1:8787.")
     settings = load_settings({})
     return RemoteServer(url or address_of(settings.host, settings.port), token or settings.token)
 
@@ -110,13 +110,13 @@ def _is_address(url: str) -> bool:
 def parse_argument(text: str, what: str) -> object:
     """JSON from the command line, checked by the server's own rules: it is sent as it was typed."""
     try:
-        # says where the mistake is, but accepts too much: NaN, for example, which would be sent as null
+        # its error names the position; but it accepts too much: NaN, for example, would be sent as null
         json.loads(text)
         return json_reader.read_json(text.encode(errors="surrogateescape"))
     except ValueError as error:
         raise BadSetting(f"{what} is not JSON: {error}.", hint="""Quote it: '{"name": "value"}'.""") from None
     except Malformed as fault:
-        raise BadSetting(f"{what} is refused: {fault.message}") from None
+        raise BadSetting(f"{what} cannot be sent: {fault.message}", hint=fault.hint) from None
 
 
 def _encode(body: object) -> bytes:
@@ -142,7 +142,7 @@ def _read(content: bytes) -> object:
 
 
 def _refusal(status: int, answer: object) -> Rejected:
-    """The server's refusal, from any of its faces."""
+    """The error for a refusal from any of the server's faces."""
     fault = answer.get("error", answer) if isinstance(answer, dict) else answer
     if not isinstance(fault, dict):
         return Rejected(f"The server answered {status}: {fault}", status=status)

@@ -24,7 +24,7 @@ from farhand.wire.visible_text import fold, visible_text
 _ANY_WIDTH = 10_000
 _NAME_AT_MOST = 40
 _VALUE_AT_MOST = 120
-# those that JSON leaves as they are; they occur in strings alone
+# those that JSON does not escape; they occur only in strings
 _CONTROL = re.compile("[\x7f-\x9f]")
 
 
@@ -96,7 +96,7 @@ LISTENS_WITHIN_SEC = 2.0
 
 @contextmanager
 def show_progress(tool: str, to: RemoteServer, request_id: str) -> Iterator[None]:
-    """A spinner until the answer is there. For a pipe, one line for each progress report."""
+    """Shows a spinner until the answer arrives. In a pipe, prints one line for each progress report."""
     console = Console(stderr=True)
     # the texts of a tool are not markup
     words = TextColumn("waiting for {task.description}", markup=False)
@@ -117,7 +117,7 @@ def show_progress(tool: str, to: RemoteServer, request_id: str) -> Iterator[None
 
 
 def _listen(to: RemoteServer, request_id: str, show: Callable[[str], None]) -> None:
-    """Returns once the server streams events, or refuses to: then the spinner just turns."""
+    """Returns once the server streams events, or refuses to; then there is only the spinner."""
     ready = threading.Event()
 
     def follow() -> None:
@@ -127,7 +127,7 @@ def _listen(to: RemoteServer, request_id: str, show: Callable[[str], None]) -> N
                 if event.get("type") == "call-progressed" and event.get("requestId") == request_id:
                     show(printable_text(str(event.get("text"))))
         except (OSError, HTTPException, ValueError):
-            # the call itself reports what is wrong
+            # the call itself reports the error
             pass
         finally:
             ready.set()

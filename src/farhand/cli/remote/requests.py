@@ -1,4 +1,5 @@
-"""What the commands `call`, `tools`, `runs` and `inbox` do at a running server. A refusal is one line.
+"""The requests of the commands `call`, `tools`, `runs` and `inbox` to a running server. A refusal is one
+line.
 
 Exit code 1 if a tool failed or nobody answered the call; 2 if the request could not be made.
 """
@@ -48,7 +49,7 @@ def call(wanted: ToolCall, server: ServerOptions) -> None:
     if not isinstance(given, dict):
         raise BadSetting("The input is not a JSON object.", hint="""Write '{"name": "value"}'.""")
     if within is not None and not 0 < within <= LONGEST_CALL_SEC:
-        raise BadSetting(f"--timeout is a number of seconds up to {LONGEST_CALL_SEC}, not {within}.")
+        raise BadSetting(f"--timeout must be a number of seconds up to {LONGEST_CALL_SEC}, not {within}.")
     body: dict[str, object] = {"toolID": tool, "input": given}
     # progress events carry the id of the request
     request_id = wanted.request_id or SystemClock().fresh("cli")
@@ -68,7 +69,7 @@ def call(wanted: ToolCall, server: ServerOptions) -> None:
 
 
 def list_tools(server: ServerOptions) -> None:
-    listed = _listed(server, "/api/tools")
+    listed = _fetch_list(server, "/api/tools")
     if server.as_json:
         return
     rows = [
@@ -79,7 +80,7 @@ def list_tools(server: ServerOptions) -> None:
 
 
 def list_runs(server: ServerOptions, *, limit: int) -> None:
-    listed = _listed(server, f"/api/chat?limit={limit}")
+    listed = _fetch_list(server, f"/api/chat?limit={limit}")
     if server.as_json:
         return
     rows = [
@@ -96,7 +97,7 @@ def list_runs(server: ServerOptions, *, limit: int) -> None:
 
 
 def list_waiting(server: ServerOptions) -> None:
-    listed = _listed(server, "/api/inbox")
+    listed = _fetch_list(server, "/api/inbox")
     if server.as_json:
         return
     rows = [
@@ -133,8 +134,8 @@ def deny(which: str, server: ServerOptions, *, reason: str) -> None:
     _submit(to, "/api/tools/approve", body, server)
 
 
-def _listed(server: ServerOptions, path: str) -> Json:
-    """The server's answer; already printed if it is wanted as JSON."""
+def _fetch_list(server: ServerOptions, path: str) -> Json:
+    """The server's answer; already printed if JSON was requested."""
     with _exit_if_refused(server):
         listed: Json = remote_server(server.url, server.token).get(path)
     if server.as_json:
@@ -155,7 +156,7 @@ def _find_approval(to: RemoteServer, which: str, server: ServerOptions) -> Pendi
     try:
         listed: Json = to.get("/api/inbox")
     except Rejected:
-        # a credential may be allowed to approve but not to list what waits
+        # a credential may be allowed to approve but not to list the inbox
         if is_call:
             with _exit_if_refused(server):
                 raise
@@ -167,7 +168,7 @@ def _find_approval(to: RemoteServer, which: str, server: ServerOptions) -> Pendi
     if is_call:
         print_error(f"The call {quote(which)} does not wait for an approval.")
         raise typer.Exit(2)
-    # answered before: the server has the receipt
+    # already answered: the server has the receipt
     return PendingApproval(which, {})
 
 
@@ -179,7 +180,7 @@ def _submit(
     *,
     allowed: dict[str, Json] | None = None,
 ) -> None:
-    """`allowed`: the call that runs now, to be printed again."""
+    """`allowed` is the call that runs now; it is printed again."""
     with _exit_if_refused(server):
         receipt: Json = to.post(path, body)
     if server.as_json:
@@ -194,7 +195,7 @@ def _submit(
 
 @contextmanager
 def _exit_if_refused(server: ServerOptions, *, too_late: int | None = None) -> Iterator[None]:
-    """`too_late` is a status that is not a mistake of the user."""
+    """`too_late` is a status that is not the user's mistake."""
     try:
         yield
     except Rejected as refusal:

@@ -1,7 +1,7 @@
-"""The laws every store obeys, as tests: a backend that passes them can stand in for any other.
+"""The laws of every store, as tests: a backend that passes them can replace any other.
 
-Derive a test class and say how your store is opened; pytest collects the laws with it. They are coroutines,
-so they need a plugin that runs those, for instance the one of anyio::
+Derive a test class that opens your store; pytest collects the laws with it. They are coroutines, so they need
+a plugin that runs them, such as anyio's::
 
     import pytest
     from farhand.store.memory import MemoryStore
@@ -14,8 +14,8 @@ so they need a plugin that runs those, for instance the one of anyio::
         async def open_store(self, clock):
             return MemoryStore(clock)
 
-A store that outlives its process derives from `DurableStoreLaws` and adds `reopen`. Every law makes a store
-of its own; the store must judge time by the clock it is given.
+For a store that outlives its process, derive from `DurableStoreLaws` and add `reopen`. Every law opens a
+store of its own; the store must take the time from the clock it gets.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class StoreLaws(
     ClientLaws,
     FileLaws,
 ):
-    """What every store does."""
+    """Laws of every store."""
 
 
 class DurableStoreLaws(StoreLaws, DurabilityLaws):
-    """What a store does, besides, that outlives its process."""
+    """Laws of a store that outlives its process."""

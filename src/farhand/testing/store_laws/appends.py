@@ -1,4 +1,4 @@
-"""The one write: an append at the version it was decided on holds as a whole, or writes nothing."""
+"""Appends: each is written as a whole, at the version it was decided on, or not at all."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class AppendLaws(Laws):
                 await fixture.try_append(feed=1, not_before=now + 100),
             ):
                 assert isinstance(result, OutOfTime)
-                # the time by which it was judged, so that the next decision uses the same
+                # the store's own time, so that the next decision uses the same
                 assert now - 50 <= result.now < now + 100
             assert await fixture.store.load(ANN, "t1") == Loaded(())
             await fixture.append(not_after=now + 100, not_before=now - 50)
@@ -126,7 +126,7 @@ class AppendLaws(Laws):
             assert (found.version, found.row) == (2, row)
             assert await fixture.claimable_ids() == []
 
-    async def test_a_snapshot_stands_for_the_rows_before_it(self) -> None:
+    async def test_a_snapshot_replaces_the_rows_before_it(self) -> None:
         async with self.opened() as fixture:
             await fixture.append()
             await fixture.append(snapshot=b"{}")
@@ -144,7 +144,7 @@ class AppendLaws(Laws):
             await fixture.store.put_snapshot(ANN, "t1", 1, b"one")
             loaded = await fixture.store.load(ANN, "t1")
             assert (loaded.snapshot, loaded.snapshot_version, len(loaded.rows)) == (b"two", 2, 1)
-            # of a thread as it never was: it was deleted meanwhile, and began again
+            # for a version that never existed: the thread was deleted meanwhile and began again
             await fixture.store.put_snapshot(ANN, "t1", 9, b"nine")
             await fixture.store.put_snapshot(ANN, "t9", 1, b"none")
             assert await fixture.store.load(ANN, "t1") == loaded

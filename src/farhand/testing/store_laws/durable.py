@@ -1,4 +1,4 @@
-"""What was answered is still there after the process is gone."""
+"""Durability: everything that was confirmed is still stored after the process has ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from farhand.testing.store_laws.fixture import ANN, LEASE_SEC, OPEN_URL, Laws, S
 
 class DurabilityLaws(Laws):
     async def reopen(self, store: Store, clock: Clock) -> Store:
-        """What another process finds when this one is gone: best without closing it, as after a crash."""
+        """The store as another process opens it. Ideally `store` is not closed first, as after a crash."""
         raise NotImplementedError
 
     async def test_everything_that_was_confirmed_is_there_after_reopening(self) -> None:

@@ -1,4 +1,4 @@
-"""Each owner's feed: entries of all threads in order, numbered without gaps, and nobody else's."""
+"""Feeds: each has the entries of one owner's threads in order, numbered without gaps."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class FeedLaws(Laws):
             await fixture.append(feed=1)
             assert await self._numbers(fixture) == [1, 2]
 
-    async def test_a_deleted_thread_takes_its_entries_along_and_numbers_continue(self) -> None:
+    async def test_entries_are_deleted_with_their_thread_and_numbers_continue(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t2", feed=1)
             await fixture.append("t1", feed=1)
@@ -82,7 +82,7 @@ class FeedLaws(Laws):
             await fixture.delete("t1")
             assert await self._numbers(fixture) == [1, 3]
             assert await fixture.store.feed_span(ANN) == (1, 6)
-            # also those of a thread that takes the name
+            # also for a new thread with the same name
             await fixture.append("t1", b"[new]", feed=1)
             assert await self._numbers(fixture) == [1, 3, 7]
 

@@ -1,4 +1,4 @@
-"""Files arrive in pieces and are there with the last one; they go with their threads, or by their age."""
+"""Files: each arrives in pieces and exists once it is complete. It is deleted with its threads, or by age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a law starts from: a store, a clock that stands still, and things to put into the store."""
+"""The fixture of every law: an open store, a clock that the law controls, and sample records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BOB = Owner("acme", "bob")
 EVE = Owner("evil", "ann")
 LEASE_SEC = 15.0
 WITHIN_SEC = 30.0
-"""A generous bound: a law that hangs is broken, too."""
+"""A generous bound: a law that hangs is a failure."""
 
 OPEN_URL = Tool(
     name="open_url",
@@ -38,7 +38,7 @@ OPEN_URL = Tool(
 
 
 class Laws:
-    """The base of every law: say how your store is opened."""
+    """The base of all laws. Override `open_store`."""
 
     async def open_store(self, clock: Clock) -> Store:
         """A new, empty store that judges deadlines by this clock."""
@@ -67,7 +67,7 @@ class StoreFixture:
     async def append(
         self, thread_id: str = "t1", body: bytes = b"[1]", *, owner: Owner = ANN, **more: object
     ) -> None:
-        """One that must hold."""
+        """An append that must succeed."""
         result = await self.try_append(thread_id, body, owner=owner, **more)
         assert result == Appended(), f"refused: {result}"
 
@@ -110,7 +110,7 @@ class StoreFixture:
         return replace(append, thread=replace(append.thread, open_calls=len(self._open_after(append))))
 
     def _open_after(self, append: Append) -> set[str]:
-        """The calls of its thread that are open once it is stored."""
+        """The calls of the thread that are open after this append."""
         before = self._open.get((append.owner, append.thread_id), set())
         now_open = {call.call_id for call in append.calls if is_open(call)}
         return (before - {call.call_id for call in append.calls}) | now_open
@@ -120,14 +120,14 @@ class StoreFixture:
         return replace(ThreadRow(title="Hello", created_at=now, updated_at=now), **changes)
 
     def running(self, run_id: str = "run_1", **changes: object) -> ThreadRow:
-        """A thread with a run at work."""
+        """A thread with an active run."""
         return replace(
             self.new_row(run_id=run_id, run_state=RunState.RUNNING),
             **changes,
         )
 
     def parked(self, run_id: str = "run_1", **changes: object) -> ThreadRow:
-        """A thread whose run waits for an answer, and nobody holds it."""
+        """A thread whose run waits for an answer and is held by no worker."""
         waiting = self.running(run_id, run_state=RunState.WAITING, is_parked=True)
         return replace(waiting, **changes)
 
@@ -166,14 +166,14 @@ class StoreFixture:
         return StoredFile(owner=owner, ref=ref, name="ü.png", media_type="image/png", created_at=1000.0)
 
     async def put_file(self, *pieces: bytes, owner: Owner = ANN) -> StoredFile:
-        """A file that has arrived, in these pieces."""
+        """A complete file, in these pieces."""
         file = self.new_file(owner)
         assert await self.store.files.put(file, 0, pieces, is_last=True)
         return file
 
     async def open_ids(self, *, limit: int = 1000, **which: object) -> list[str]:
         """The ids of open calls."""
-        # what may be asked for has any types; the store's own signature names them
+        # the filters have various types, which the signature of `CallFilter` names
         found = await self.store.open_calls(CallFilter(**which), limit=limit)  # type: ignore[arg-type]
         return [each.call.call_id for each in found]
 

@@ -1,4 +1,4 @@
-"""Leases: who advances a run, and who finds one that nobody advances."""
+"""Leases: which worker advances a run, and how a run without a worker is found."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NONE = Lease("", 0.0)
 
 
 class LeaseLaws(Laws):
-    async def test_a_run_is_a_stray_once_its_lease_has_lapsed(self) -> None:
+    async def test_a_run_is_claimable_once_its_lease_has_lapsed(self) -> None:
         async with self.opened() as fixture:
             until = fixture.clock.now() + LEASE_SEC
             await fixture.append(thread=fixture.running(), lease=Lease("w1", until))
@@ -18,14 +18,14 @@ class LeaseLaws(Laws):
             fixture.clock.advance(LEASE_SEC)
             assert await fixture.claimable_ids() == ["t1"]
 
-    async def test_a_run_without_a_lease_is_a_stray_and_so_is_one_whose_lease_has_ended(self) -> None:
+    async def test_a_run_without_a_lease_is_claimable_and_so_is_one_whose_lease_has_ended(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t1", thread=fixture.running())
             assert await fixture.claimable_ids() == ["t1"]
             lease = Lease("w1", fixture.clock.now() + LEASE_SEC)
             await fixture.append("t1", thread=fixture.running(), lease=lease)
             assert await fixture.claimable_ids() == []
-            # an append that says nothing of the lease leaves it
+            # an append without a lease leaves it unchanged
             await fixture.append("t1", thread=fixture.running())
             assert await fixture.claimable_ids() == []
             await fixture.append("t1", thread=fixture.running(), lease=NONE)
@@ -39,7 +39,7 @@ class LeaseLaws(Laws):
             assert sorted(await fixture.claimable_ids(skip=skip, limit=2)) == ["t4", "t5"]
             assert len(await fixture.claimable_ids(limit=3)) == 3
 
-    async def test_a_parked_run_is_a_stray_once_nothing_is_open_in_it(self) -> None:
+    async def test_a_parked_run_is_claimable_once_nothing_is_open_in_it(self) -> None:
         async with self.opened() as fixture:
             await fixture.append(thread=fixture.parked(), lease=NONE)
             assert await fixture.claimable_ids() == []
@@ -48,14 +48,14 @@ class LeaseLaws(Laws):
             await fixture.append(thread=fixture.parked(run_state=RunState.DONE))
             assert await fixture.claimable_ids() == []
 
-    async def test_a_run_that_is_held_at_a_pause_is_a_stray_when_its_holder_is_gone(self) -> None:
+    async def test_a_run_that_is_held_at_a_pause_is_claimable_when_its_holder_is_gone(self) -> None:
         async with self.opened() as fixture:
             lease = Lease("w1", fixture.clock.now() + LEASE_SEC)
             await fixture.append(thread=fixture.running(run_state=RunState.WAITING), lease=lease)
             fixture.clock.advance(LEASE_SEC)
             assert await fixture.claimable_ids() == ["t1"]
 
-    async def test_threads_without_an_active_run_are_not_strays(self) -> None:
+    async def test_threads_without_an_active_run_are_not_claimable(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t1")
             for no, state in enumerate((RunState.DONE, RunState.STOPPED, RunState.FAILED)):
@@ -69,7 +69,7 @@ class LeaseLaws(Laws):
             [found] = await fixture.claimable_ids(limit=1, reserve_sec=5)
             others = {"t1", "t2"} - {found}
             assert set(await fixture.claimable_ids()) == others
-            # a reservation is nobody's lease: no worker renews it
+            # a reservation belongs to no worker, so none renews it
             await fixture.store.renew("w1", fixture.clock.now() + LEASE_SEC)
             fixture.clock.advance(5)
             assert set(await fixture.claimable_ids()) == {"t1", "t2"}
@@ -88,7 +88,7 @@ class LeaseLaws(Laws):
             await fixture.store.renew("w1", fixture.clock.now() - 1)
             assert sorted(await fixture.claimable_ids()) == ["t0", "t1", "t2"]
 
-    async def test_a_stray_is_found_as_it_is_listed(self) -> None:
+    async def test_a_claimable_run_is_found_with_its_row(self) -> None:
         async with self.opened() as fixture:
             row = fixture.running()
             await fixture.append(thread=row)

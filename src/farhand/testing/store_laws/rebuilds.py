@@ -1,4 +1,5 @@
-"""Look-up rows are made again as a log says; what no log can say stays as it is."""
+"""Rebuilds: look-up rows are derived from the log again; rows that the log cannot provide stay as they
+are."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What has been kept for long enough goes; threads, snapshots and whatever still goes on stay. A thread can
-be deleted with all that is in it, and nothing else goes with it."""
+"""Retention: old rows are purged; threads, snapshots and everything in progress stay. A thread is deleted
+with all its rows and nothing else."""
 
 from __future__ import annotations
 
@@ -143,14 +143,14 @@ class RetentionLaws(Laws):
                 assert await self._versions(fixture, f"t{no}") == []
 
     def _later(self, fixture: StoreFixture) -> float:
-        """A time after all that was written, and before all that is written from now on."""
+        """A time after everything that has been written, and before everything that follows."""
         fixture.clock.advance(100)
         limit = fixture.clock.now()
         fixture.clock.advance(100)
         return limit
 
     async def _versions(self, fixture: StoreFixture, thread_id: str) -> list[int]:
-        """Of the rows that are there."""
+        """The versions of the rows that are stored."""
         return [row.version for row in (await fixture.store.load(ANN, thread_id, after=0)).rows]
 
 

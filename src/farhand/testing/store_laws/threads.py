@@ -1,5 +1,4 @@
-"""Threads and runs are listed, found and counted by their owners; what belongs to another owner does not
-exist."""
+"""Threads and runs: listed, found and counted for their owner. Those of other owners do not exist."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ class ThreadLaws(Laws):
                 run = fixture.new_run(f"run_{no}", thread_id=f"t{no % 2}")
                 await fixture.append(f"t{no % 2}", runs=(run,))
             await fixture.append(owner=BOB, runs=(fixture.new_run("run_b", owner=BOB),))
-            # as one goes on, it keeps its place
+            # a run keeps its place while it continues
             first = await fixture.store.find_run(ANN, "run_0")
             assert first is not None
             await fixture.append("t0", runs=(replace(first, step=3),))
@@ -83,7 +82,7 @@ class ThreadLaws(Laws):
             await fixture.append("t2", thread=fixture.running("run_2"))
             await fixture.append("t1", owner=BOB, thread=fixture.running("run_3"))
             assert [await count("running", "acme"), await count("running", "acme", "ann")] == [3, 2]
-            # held at a pause, or parked: it takes nothing until somebody answers
+            # held at a pause, or parked: it uses nothing until somebody answers
             await fixture.append("t1", thread=fixture.running("run_1", run_state=RunState.WAITING))
             await fixture.append("t2", thread=fixture.parked("run_2"))
             assert await count("running", "acme", "ann") == 0

@@ -393,4 +393,4 @@ async def test_a_refusal_is_json_for_programs(house: House) -> None:
 
 async def test_a_time_limit_is_said_in_the_unit_it_was_given(house: House) -> None:
     said = await house.farhand("call", "ask_text", "{}", "--timeout", "0")
-    assert (said.code, "--timeout is a number of seconds" in said.err) == (2, True)
+    assert (said.code, "--timeout must be a number of seconds" in said.err) == (2, True)

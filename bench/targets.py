@@ -23,7 +23,7 @@ from unittest import mock
 import farhand
 from bench.machine import ROOT
 from bench.reads import read_by_turns
-from bench.served import run_alone, scratch
+from bench.server_process import run_alone, scratch
 from farhand.server.app import App
 from farhand.store.base import ClientStore, FileStore, Store
 from tests.guards.trip import Trip, make_app
@@ -63,7 +63,7 @@ def _methods(contract: type) -> list[str]:
 
 def _trip() -> list[tuple[str, str, str]]:
     with scratch() as folder:
-        got = run_alone("bench.wanted", f"sqlite:///{folder}/wanted.db")
+        got = run_alone("bench.targets", f"sqlite:///{folder}/wanted.db")
     return [
         ("held trip: functions entered", "≤ 350", f"{got['entered']:.0f} ({got['functions']:.0f} different)"),
         ("modules of farhand in it", "≤ 45", f"{got['modules']:.0f}"),

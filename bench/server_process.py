@@ -25,7 +25,7 @@ home = ContextVar("home", default=ROOT)
 """The tree whose farhand is measured; references and load are always ours."""
 
 LENT = "bench/apps/lent.py"
-"""In the tree of a revision whose own app lacks something that is measured now; see `bench/compared.py`."""
+"""In the tree of a revision whose own app lacks something that is measured now; see `bench/comparison.py`."""
 
 configurations: list[str] = []
 """What each server of farhand told when it was started; whoever prints it clears it before."""

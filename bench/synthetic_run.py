@@ -17,7 +17,7 @@ FENCE = 1
 """Of the first claim on a run."""
 
 
-class Played:
+class SyntheticRun:
     """One run, in a thread that has none at work."""
 
     def __init__(self, thread: ThreadState, now: float, settings: Settings) -> None:

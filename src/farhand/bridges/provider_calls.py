@@ -1,5 +1,5 @@
-"""What loops written by hand share: the calls in a provider's answer, read from its library's objects or from
-the same as JSON, and made side by side."""
+"""Makes the calls in a provider's response, for loops over the provider's own library. The response may be an
+object of that library or the same as JSON. Calls run concurrently."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import HandCaller, ToolReply, Where, side_by_side
+from farhand.bridges.bridge import HandCaller, ToolReply, Where, run_concurrently
 from farhand.bridges.far_tools import Hands
 from farhand.errors import Misuse
 
@@ -17,7 +17,7 @@ __all__ = ["ModelCall", "call_all", "field_of", "list_field"]
 
 
 class ModelCall(Struct, frozen=True):
-    """A call in a provider's answer; its input may be refused already."""
+    """A call in a provider's response. `input` is a reply if the call was already refused."""
 
     call_id: str
     name: str
@@ -27,8 +27,8 @@ class ModelCall(Struct, frozen=True):
 async def call_all(
     hands: Hands, calls: Sequence[ModelCall], message_id: str, own: Collection[str], where: Where[None]
 ) -> list[tuple[ModelCall, ToolReply]]:
-    """The calls of one message, side by side, without those of the program's `own` tools. `TimeoutError` if
-    one is still open after `hold_for`."""
+    """The replies to the calls of one message, without those of the program's `own` tools. Raises
+    `TimeoutError` if a call is still open after `hold_for`."""
     _check(calls, message_id, own)
     caller = HandCaller(hands, where)
     names = {tool.name: tool.tool for tool in caller.list_tools(None)}
@@ -39,17 +39,17 @@ async def call_all(
             return call.input
         return await caller.call(names.get(call.name, call.name), call.input, None, message_id, call.call_id)
 
-    replies = await side_by_side([reply_to(call) for call in ours])
+    replies = await run_concurrently([reply_to(call) for call in ours])
     answered = [reply for reply in replies if isinstance(reply, ToolReply)]
-    if len(answered) < len(replies):
-        raise TimeoutError(
-            f"{len(replies) - len(answered)} calls are still open; ask again with the same message."
-        )
+    waiting = len(replies) - len(answered)
+    if waiting:
+        open_calls = "1 call is" if waiting == 1 else f"{waiting} calls are"
+        raise TimeoutError(f"{open_calls} still open; ask again with the same message.")
     return list(zip(ours, answered, strict=True))
 
 
 def field_of(item: object, name: str) -> Any:
-    """Of an object of a provider's library, or of the same as JSON."""
+    """A field of an object of a provider's library, or of the same as JSON."""
     return item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
 
 
@@ -58,7 +58,7 @@ def list_field(item: object, name: str, what: str) -> list[Any]:
     found = field_of(item, name)
     if isinstance(found, str | Mapping) or not isinstance(found, Sequence):
         raise Misuse(
-            f"This is not a {what}: it has no list `{name}` ({type(item).__name__}).",
+            f"{type(item).__name__} is not a {what}: it has no list `{name}`.",
             hint=f"Pass the {what} as the library returned it, or its to_dict().",
         )
     return list(found)
@@ -66,11 +66,11 @@ def list_field(item: object, name: str, what: str) -> list[Any]:
 
 def _check(calls: Sequence[ModelCall], message_id: object, own: object) -> None:
     if isinstance(own, str) or not isinstance(own, Collection):
-        raise Misuse(f"`own` is a list of the names of your tools, not {own!r}.")
+        raise Misuse(f"`own` must be a list of tool names, not {own!r}.")
     if calls and not (isinstance(message_id, str) and message_id):
         raise Misuse(
             "This message has no id, so its calls cannot be distinguished from those of another message.",
-            hint="Give it one of your own that stays the same: {**message.to_dict(), 'id': …}.",
+            hint="Add one that stays the same: {**message.to_dict(), 'id': …}.",
         )
     for call in calls:
         named: tuple[object, object] = call.call_id, call.name

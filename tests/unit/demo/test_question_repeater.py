@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from farhand.core.outcome import Outcome, Success, TimedOut
 from farhand.core.thread import Asked, AssistantMessage, Message, Resolved, ResultsMessage, Text, UserMessage
-from farhand.demo.again import AsksAgain
 from farhand.demo.agent import SCRIPT
+from farhand.demo.question_repeater import QuestionRepeater
 from farhand.models.base import CallDone, CallStart, Prompt
 from farhand.models.scripted import ScriptedModel
 from tests.unit.models.conversation import text_in
 
-MODEL = AsksAgain(ScriptedModel.from_yaml(SCRIPT))
+MODEL = QuestionRepeater(ScriptedModel.from_yaml(SCRIPT))
 LATE = TimedOut(10.0)
 WORD = {"question": "Quick: what is your favourite word?", "timeout_sec": 10}
 
@@ -107,4 +107,4 @@ async def test_a_story_goes_on_where_a_question_had_timed_out() -> None:
 
 async def test_with_nothing_to_ask_again_it_says_so() -> None:
     asked, words = await Chat().says("Please ask me again.", {})
-    assert (asked, words) == ([], "Every question of mine has its answer. Tell me what you would like.")
+    assert (asked, words) == ([], "All my questions are answered. What would you like to do?")

@@ -1,7 +1,7 @@
-"""Asking again: a person who let a question time out and says "ask me again" gets the same question.
+"""Repeats a question that timed out when the person writes "ask me again".
 
-The scripted model reads only the last message and would ask something else. Only what timed out is asked
-again; with the new answer the script continues where it had to give up.
+The scripted model reads only the last message and would ask something else. Only questions that timed out are
+repeated; with the new answer, the script continues where it stopped.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from farhand.models import Ask, Model, ModelEvent, Prompt, Say, ScriptedModel
 AGAIN = ("ask me again", "ask again")
 
 
-class AsksAgain:
-    """The model with its questions asked again: `AsksAgain(ScriptedModel.from_yaml(path))`."""
+class QuestionRepeater:
+    """Wraps a model: `QuestionRepeater(ScriptedModel.from_yaml(path))`."""
 
     def __init__(self, model: Model, *, delay: float = 0.0) -> None:
         self.name = model.name
@@ -28,12 +28,12 @@ class AsksAgain:
         self._delay = delay
 
     async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        """Yields the calls that timed out if somebody has just asked for them; else the model's answer."""
+        """The calls that timed out, if the person has just asked for them; otherwise the model's answer."""
         *before, last = prompt.messages
-        late = _find_late(_retell(before)) if _is_again(last) else None
+        late = _find_late(_rewrite_history(before)) if _is_again(last) else None
         model, asked = self._model, prompt
         if late is None:
-            asked = replace(prompt, messages=_retell(prompt.messages))
+            asked = replace(prompt, messages=_rewrite_history(prompt.messages))
         else:
             calls = [Ask(call.tool, call.input) for call in late.calls]
             model = ScriptedModel([[Say("Once more, then."), *calls]], delay=self._delay)
@@ -43,15 +43,15 @@ class AsksAgain:
 
 
 class _Late(NamedTuple):
-    """The last results of a history, of which these calls timed out."""
+    """The last results in a history, and the calls among them that timed out."""
 
     place: int
     results: ResultsMessage
     calls: tuple[Resolved, ...]
 
 
-def _retell(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The history as if every question that was asked again had been answered at first."""
+def _rewrite_history(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The history as if every repeated question had been answered the first time."""
     history: list[Message] = []
     for message, *since in _turns(messages):
         late = _find_late(history) if _is_again(message) else None
@@ -64,7 +64,7 @@ def _retell(messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """Each message of the person with what followed."""
+    """Each message of the person, with the messages that follow it."""
     turn: list[Message] = []
     for message in messages:
         if isinstance(message, UserMessage) and turn:
@@ -89,7 +89,7 @@ def _find_late(history: Sequence[Message]) -> _Late | None:
 
 
 def _with_answers(late: _Late, answered: ResultsMessage) -> ResultsMessage:
-    """The results with the new outcomes in the places of those that were late."""
+    """The results, with the new outcomes in place of those that timed out."""
     outcomes = {call.call_id: new.outcome for call, new in zip(late.calls, answered.results, strict=True)}
     results = [
         replace(each, outcome=outcomes.get(each.call_id, each.outcome)) for each in late.results.results

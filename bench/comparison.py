@@ -20,7 +20,7 @@ from statistics import median
 
 from bench.faults import FAULTS, in_words
 from bench.machine import CACHE, ROOT
-from bench.served import LENT, measured_in
+from bench.server_process import LENT, measured_in
 from bench.table import Effort, Line
 
 COMPARED = ("p01", "p02", "p03", "p04", "p06", "p07", "p09", "p10", "p11", "p13", "p14")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.machine import ROOT
-from bench.picture import draw
+from bench.chart import draw
 from bench.table import Line
 
 README = ROOT / "README.md"

@@ -1,4 +1,4 @@
-"""A loop by hand over Anthropic's library pays an invoice once a person has approved it.
+"""A loop of your own over Anthropic's library pays an invoice once a person has approved it.
 
 Lines that far hands add or change are marked with `+`.
 """
@@ -17,7 +17,7 @@ from farhand.bridges.anthropic import anthropic_results, anthropic_tools  # +
 
 
 def think(request: httpx2.Request) -> httpx2.Response:
-    """In place of the real API: pays, then says how it went."""
+    """Instead of the real API: pays, then reports the result."""
     said = json.loads(request.content)["messages"][-1]["content"]
     if isinstance(said, str):
         content = [{"type": "tool_use", "id": "toolu_1", "name": "pay", "input": {"amount": 3}}]
@@ -52,7 +52,7 @@ async def loop(prompt: str) -> str:
 
 
 async def main() -> None:
-    async with hands, client, asyncio.TaskGroup() as group:  # + hands: or serve them, or mount them
+    async with hands, client, asyncio.TaskGroup() as group:  # + hands: or serve or mount them
         group.create_task(approve_next(hands))
         said = await loop("Pay the invoice")
     assert said == "It says: paid 3 euros."

@@ -1,4 +1,4 @@
-"""A browser is opened only where somebody can see it."""
+"""The demo opens a browser only where somebody can see it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from farhand.cli import browser
-from farhand.cli.browser import open_browser, opener_for
+from farhand.cli import run
+from farhand.cli.run import open_browser, opener_for
 
 DESK = {"DISPLAY": ":0"}
 
@@ -44,7 +44,7 @@ def test_without_an_opener_there_is_none() -> None:
 def test_the_address_is_handed_to_the_opener_and_nobody_waits(
     bin_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(browser, "opener_for", lambda *_: str(bin_folder / "xdg-open"))
+    monkeypatch.setattr(run, "opener_for", lambda *_: str(bin_folder / "xdg-open"))
     assert open_browser("http://127.0.0.1:1/?token=once")
     until = time.monotonic() + 30
     while not (bin_folder / "opened").exists() and time.monotonic() < until:
@@ -53,7 +53,7 @@ def test_the_address_is_handed_to_the_opener_and_nobody_waits(
 
 
 def test_an_opener_that_cannot_be_started_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(browser, "opener_for", lambda *_: "/nowhere/xdg-open")
+    monkeypatch.setattr(run, "opener_for", lambda *_: "/nowhere/xdg-open")
     assert not open_browser("http://127.0.0.1:1/")
-    monkeypatch.setattr(browser, "opener_for", lambda *_: None)
+    monkeypatch.setattr(run, "opener_for", lambda *_: None)
     assert not open_browser("http://127.0.0.1:1/")

@@ -1,4 +1,4 @@
-"""A loop by hand over OpenAI's Responses pays an invoice once a person has approved it.
+"""A loop of your own over OpenAI's Responses pays an invoice once a person has approved it.
 
 Lines that far hands add or change are marked with `+`.
 """
@@ -17,7 +17,7 @@ from farhand.bridges.openai import responses_outputs, responses_tools  # +
 
 
 def think(request: httpx2.Request) -> httpx2.Response:
-    """In place of the real API: pays, then says how it went."""
+    """Instead of the real API: pays, then reports the result."""
     last = json.loads(request.content)["input"][-1]
     item: dict[str, object] = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "pay"}
     item |= {"arguments": '{"amount": 3}', "status": "completed"}
@@ -58,7 +58,7 @@ async def loop(prompt: str) -> str:
 
 
 async def main() -> None:
-    async with hands, client, asyncio.TaskGroup() as group:  # + hands: or serve them, or mount them
+    async with hands, client, asyncio.TaskGroup() as group:  # + hands: or serve or mount them
         group.create_task(approve_next(hands))
         said = await loop("Pay the invoice")
     assert said == "It says: paid 3 euros."

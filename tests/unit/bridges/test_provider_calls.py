@@ -13,8 +13,8 @@ import pytest
 
 from farhand import Answer, Owner
 from farhand.bridges.anthropic import anthropic_results, anthropic_tools
-from farhand.bridges.by_hand import ModelCall, call_all
 from farhand.bridges.openai import chat_results, chat_tools, responses_outputs, responses_tools
+from farhand.bridges.provider_calls import ModelCall, call_all
 from farhand.core.outcome import Success
 from farhand.core.thread import ResultsMessage
 from farhand.errors import Misuse
@@ -135,7 +135,7 @@ async def test_a_loop_parks_is_answered_meanwhile_and_two_resumes_race_for_one_e
 ) -> None:
     async with looping(kind, stage, PAY) as loop:
         history: History = ["Pay"]
-        with pytest.raises(TimeoutError, match="1 calls are still open"):
+        with pytest.raises(TimeoutError, match="1 call is still open"):
             await loop.run(history, thread="t", hold_for=0.05)
         saved = json.dumps(history)
         await stage.approve_next()
@@ -221,7 +221,7 @@ ODD = {
 async def test_what_is_no_message_is_refused_in_words(kind: type[Loop], stage: Stage, message: Any) -> None:
     ask: Any
     ask, name, what = ODD[kind]
-    with pytest.raises(Misuse, match=f"This is not a {what}: it has no list `{name}`"):
+    with pytest.raises(Misuse, match=f"is not a {what}: it has no list `{name}`"):
         await ask(stage.hands, message, thread="t")
 
 
@@ -240,9 +240,9 @@ async def test_odd_options_are_refused_in_words(kind: type[Loop], stage: Stage) 
     ask: Any
     answers = {AnthropicLoop: _of_anthropic, ResponsesLoop: _of_responses, ChatLoop: _of_chat}
     ask, own = answers[kind], None
-    with pytest.raises(Misuse, match="`own` is a list of the names of your tools, not 'pay'"):
+    with pytest.raises(Misuse, match="`own` must be a list of tool names, not 'pay'"):
         await ask(stage, 1, own="pay")
-    with pytest.raises(Misuse, match="`own` is a list of the names of your tools, not None"):
+    with pytest.raises(Misuse, match="`own` must be a list of tool names, not None"):
         await ask(stage, 1, own=own)
     assert stage.paid == []
 
