@@ -75,6 +75,8 @@ class Threads:
         self._waiting: list[PendingCommand[Any]] = []
         self._loading: set[Key] = set()
         """Threads that earlier commands wait for: later commands are decided after those."""
+        self._loads: dict[Key, object] = {}
+        """The newest load of a thread that is still running. It is void once the thread's state is dropped."""
         self._open: dict[Key, ThreadBatch] = {}
         """Decided, to be stored with the next transaction."""
         self._storing: dict[Key, ThreadBatch] = {}
@@ -121,8 +123,7 @@ class Threads:
         """The command's answer, or the result of `then` on the new state and that answer, once its events are
         durable."""
         key = (owner, thread_id)
-        if key not in self._cache:
-            await self._load(key)
+        await self._load_early(key)
         return await self._submit(key, command, then).future
 
     def submit(self, owner: Owner, thread_id: str, command: Command[T]) -> asyncio.Future[T]:
@@ -135,8 +136,7 @@ class Threads:
     ) -> T:
         """Like `decide`, but returns as soon as it is decided where this process alone writes."""
         key = (owner, thread_id)
-        if key not in self._cache:
-            await self._load(key)
+        await self._load_early(key)
         pending: PendingCommand[T] = self._submit(key, command, then)
         batch = None if self.is_shared else self._open.get(key)
         if batch is None or not batch.commands or batch.commands[-1] is not pending:
@@ -183,6 +183,7 @@ class Threads:
 
     def forget(self, owner: Owner, thread_id: str) -> None:
         """The thread was deleted, or has moved on."""
+        self._loads.pop((owner, thread_id), None)
         cached = self._cache.get((owner, thread_id))
         if cached is not None:
             self._waiting += self._roll_back(cached)
@@ -402,11 +403,24 @@ class Threads:
         errors = zip(listed, loads, strict=True)
         return {key: error for key, error in errors if isinstance(error, Exception)}
 
+    async def _load_early(self, key: Key) -> None:
+        """Loads the thread of one command, so that commands of other threads do not wait for it. While the
+        thread is being stored, only the writer knows when the log is complete."""
+        if key not in self._cache and key not in self._storing:
+            await self._load(key)
+
     async def _load(self, key: Key) -> None:
+        """Caches the thread, unless its state was dropped, or loaded again, in the meantime: then what was
+        read may be older than the log."""
         owner, thread_id = key
-        loaded = await self.store.load(owner, thread_id)
-        if key in self._cache:
-            # another command has loaded it in the meantime, and may have changed it
+        load = self._loads[key] = object()
+        try:
+            loaded = await self.store.load(owner, thread_id)
+        finally:
+            is_newest = self._loads.get(key) is load
+            if is_newest:
+                del self._loads[key]
+        if not is_newest or key in self._cache:
             return
         state = fold_loaded(owner, thread_id, loaded)
         tail = sum(len(row.body) for row in loaded.rows)
@@ -459,6 +473,7 @@ class Threads:
     def _forget(self, cached: CachedThread) -> None:
         if self._cache.get(cached.key) is cached:
             del self._cache[cached.key]
+            self._loads.pop(cached.key, None)
             self._size -= cached.size
             # what is published may have a gap from here on
             self.on_lost(cached.key)
@@ -470,4 +485,5 @@ class Threads:
                 return
             if key not in self._open:
                 del self._cache[key]
+                self._loads.pop(key, None)
                 self._size -= cached.size

@@ -429,6 +429,31 @@ async def test_two_commands_that_load_a_thread_at_once_are_decided_on_one_state(
     assert first.result() == "Hello"
 
 
+async def test_a_state_that_was_read_before_its_thread_was_deleted_is_not_cached(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.is_shared = False
+    await Threads(store).decide(ANN, "t1", _rename("Hello"))
+    threads, load, is_read, deleted = Threads(store), store.load, asyncio.Event(), asyncio.Event()
+
+    async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        loaded = await load(owner, thread_id, after=after)
+        if not is_read.is_set():
+            is_read.set()
+            await deleted.wait()
+        return loaded
+
+    monkeypatch.setattr(store, "load", slow)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        group.create_task(threads.read(ANN, "t1", lambda thread: thread.title))
+        await is_read.wait()
+        assert await store.delete(ANN, "t1", 1)
+        threads.forget(ANN, "t1")
+        deleted.set()
+    assert not await threads.read(ANN, "t1", lambda thread: thread.exists)
+    assert not threads._loads
+
+
 async def test_the_cache_gives_the_events_of_a_run_only_if_it_has_all_that_are_known(
     store: SharedStore,
 ) -> None:
