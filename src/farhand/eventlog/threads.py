@@ -76,7 +76,7 @@ class Threads:
         self._loading: set[Key] = set()
         """Threads that earlier commands wait for: later commands are decided after those."""
         self._loads: dict[Key, object] = {}
-        """The newest load of a thread that is still running. It is void once the thread's state is dropped."""
+        """The newest load of a thread that is still running; void once the state of the thread is dropped."""
         self._open: dict[Key, ThreadBatch] = {}
         """Decided, to be stored with the next transaction."""
         self._storing: dict[Key, ThreadBatch] = {}
