@@ -64,8 +64,8 @@ const kinds = (): readonly CardView[] => [
   view("color", { input: { prompt: "Pick your favourite colour" } }),
   view("form", { tool: "answer_form", input: { message: "Who comes to dinner?", schema: SCHEMA({ guests: { type: "integer", minimum: 1 }, dish: { type: "string", enum: ["Fish", "Pie"] }, notes: { type: "string", maxLength: 400 } }, ["guests", "dish"]) } }),
   view("form", { tool: "answer_form", input: { message: "Sign in to the council's page", url: "https://northgate.example/sign-in" } }),
-  view("approval", { tool: "send_report", executor: "server", input: { to: "lighting@northgate.example", place: "14 Mill Lane, 54.9783, -1.6178", photo: "lamp.jpg" }, state: { name: "open", deadline: undefined } }),
-  view("approval", { tool: "send_mail", executor: "server", input: { to: "all@example.com", text: Array.from({ length: 400 }, (_, number) => `word${number}`).join(" "), path: "a\u202eb\u200b.txt" }, state: { name: "open", deadline: undefined } }),
+  view("approval", { tool: "send_report", executor: "server", input: { to: "lighting@northgate.example", place: "14 Mill Lane, 54.9783, -1.6178", photo: "lamp.jpg" }, state: left(3 * 86_400) }),
+  view("approval", { tool: "send_mail", executor: "server", input: { to: "all@example.com", text: Array.from({ length: 400 }, (_, number) => `word${number}`).join(" "), path: "a\u202eb\u200b.txt" }, state: left(3 * 86_400) }),
 ];
 
 const guessed = (): readonly CardView[] => [
@@ -89,6 +89,8 @@ const states = (): readonly CardView[] => [
   view("confirm", { input: { message: "Delete 12 old drafts?" }, state: { name: "parked", deadline: Date.now() + 3 * 86_400_000 } }),
   view("unknown", { tool: "client_studio_scan", executor: "client", state: { name: "no-client", client: "studio-mac", since: Date.now() - 125_000 } }),
   view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "open", deadline: undefined, note: "You are signed out. Nothing was allowed or denied: decide again." } }),
+  view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "sending" } }),
+  view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "parked", deadline: Date.now() + 3 * 86_400 * SECOND_MS } }),
   over("confirm", "user_confirm", { message: "Delete 12 old drafts?" }, { state: { name: "timed-out", afterSec: 60 } }),
   over("approval", "send_report", { to: "lighting@northgate.example" }, { state: { name: "denied", reason: "Wrong address" } }),
 ];
