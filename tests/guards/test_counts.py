@@ -60,7 +60,7 @@ async def test_a_parked_round_trip_is_three_appends_too(store: CountedStore, app
     eventlog = app.service.context.log
     async with asyncio.timeout(20):
         # nobody reads the run that the result has resumed
-        while (run := await eventlog.last_run(ANN, "t1")) is None or run.active:
+        while (run := await eventlog.last_run(ANN, "t1")) is None or run.active:  # noqa: ASYNC110
             await asyncio.sleep(0)
     # the message with the first step and the park, the result with the claim, and the answer
     assert store.asked == {"append": 3}

@@ -18,6 +18,7 @@ from farhand.models.scripted import Ask
 from farhand.tools.context import NotAnswered, ask
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import tool
+from farhand.tools.execute import ToolFailed
 from tests.requirement import requirement
 from tests.unit.agent.hands import ask_text
 from tests.unit.agent.stage import PATIENCE_SEC, THREAD, Stage, comes_true, text_in
@@ -44,8 +45,9 @@ class Asker:
             try:
                 first = await ask("ask_text", {"question": "first?"}, timeout_sec=600)
                 return f"{first} and {await ask('ask_text', {'question': 'second?'}, timeout_sec=600)}"
-            # it is cancelled, or told that there is no answer, whichever comes first
-            except (asyncio.CancelledError, NotAnswered):
+            # it is cancelled, or told that there is no answer or that its call has ended, whichever comes
+            # first
+            except (asyncio.CancelledError, NotAnswered, ToolFailed):
                 self.stopped += 1
                 raise
 
