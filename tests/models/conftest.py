@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from farhand.models import http_client as client_choice
 from tests.models.stage import PROVIDERS, Provider, deleted, noted
 
 
@@ -12,6 +13,14 @@ def provider(request: pytest.FixtureRequest) -> Provider:
     """Each adapter in turn, with its provider's fake."""
     chosen: Provider = request.param
     return chosen
+
+
+@pytest.fixture(params=["aiohttp", "httpx"])
+def http_client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each HTTP client under the libraries in turn."""
+    name: str = request.param
+    monkeypatch.setattr(client_choice, "HAS_AIOHTTP", name == "aiohttp")
+    return name
 
 
 @pytest.fixture

@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 
+import httpx2
 import pytest
 
 from farhand.core.thread import Text, UserMessage
+from farhand.models.aiohttp_transport import AiohttpTransport
 from farhand.models.base import ClosableModel, Model, Prompt, TextDelta
 from farhand.models.openai import OpenAI, OpenAIChat
 from farhand.models.scripted import Moment, Say, Step
-from tests.models.stage import PROVIDERS, Provider
+from tests.models.stage import PROVIDERS, Provider, said
 
+pytestmark = pytest.mark.usefixtures("http_client")
 HELLO = Prompt([UserMessage("m1", (Text("hello"),))])
 by_provider = pytest.mark.parametrize("provider", PROVIDERS[:3], ids=lambda provider: provider.name)
 
@@ -45,6 +48,23 @@ async def test_a_cancelled_answer_is_cut_at_the_provider(provider: Provider) -> 
         await left.wait()
         assert isinstance(model, ClosableModel)
         await model.close()
+
+
+@by_provider
+async def test_requests_go_through_the_chosen_client(
+    provider: Provider, http_client: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    handle = AiohttpTransport.handle_async_request
+
+    async def noted(transport: AiohttpTransport, request: httpx2.Request) -> httpx2.Response:
+        sent.append(request.method)
+        return await handle(transport, request)
+
+    monkeypatch.setattr(AiohttpTransport, "handle_async_request", noted)
+    async with provider.fake(["Hi."]) as fake:
+        await said(provider.model(fake), HELLO)
+    assert sent == (["POST"] if http_client == "aiohttp" else [])
 
 
 @asynccontextmanager

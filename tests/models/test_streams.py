@@ -37,6 +37,7 @@ from tests.fakes.anthropic import FakeAnthropic
 from tests.fakes.openai import FakeOpenAI
 from tests.models.stage import Provider, said
 
+pytestmark = pytest.mark.usefixtures("http_client")
 HELLO = UserMessage("m1", (Text("hello"),))
 
 

@@ -16,6 +16,7 @@ from farhand.models.openai import OpenAI, OpenAIChat
 from farhand.models.scripted import Moment, Say, Step
 from tests.models.stage import PROVIDERS, Provider, said
 
+pytestmark = pytest.mark.usefixtures("http_client")
 HELLO = UserMessage("m1", (Text("hello"),))
 MAKERS: dict[str, Callable[..., Model]] = {
     "anthropic": Anthropic,

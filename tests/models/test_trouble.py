@@ -18,6 +18,7 @@ from tests.fakes.openai import FakeOpenAI
 from tests.models.stage import PROVIDERS, Provider, stage
 from tests.requirement import requirement
 
+both_clients = pytest.mark.usefixtures("http_client")
 # those whose libraries ask again by themselves
 RETRYING = PROVIDERS[:3]
 
@@ -26,6 +27,7 @@ def well(moment: Moment) -> Step:
     return "Here I am."
 
 
+@both_clients
 @pytest.mark.parametrize("status", [429, 500, 503])
 @requirement("models:retries")
 async def test_passing_trouble_is_retried(provider: Provider, status: int) -> None:
@@ -39,6 +41,7 @@ async def test_passing_trouble_is_retried(provider: Provider, status: int) -> No
         assert delays[0] == "The model is busy; trying again in 0.01 s."
 
 
+@both_clients
 @pytest.mark.parametrize("headers", [{"retry-after": "3600"}, {"retry-after-ms": "3600000"}], ids=["s", "ms"])
 @requirement("models:retries")
 async def test_a_provider_that_wants_an_hour_is_not_waited_for_and_says_so(
@@ -169,6 +172,7 @@ async def test_a_message_that_backboard_heard_before_it_broke_is_not_said_twice_
         assert len(at.fake.threads) == 2, "the other thread was told everything"
 
 
+@both_clients
 @pytest.mark.parametrize("how", ["drop", "end"])
 async def test_a_stream_that_is_cut_in_mid_answer_ends_the_run_and_the_thread_goes_on(
     provider: Provider, how: Literal["drop", "end"]
@@ -186,6 +190,7 @@ async def test_a_stream_that_is_cut_in_mid_answer_ends_the_run_and_the_thread_go
         assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
 
 
+@both_clients
 async def test_a_connection_that_is_lost_before_the_first_word_of_an_answer_cut_it(
     provider: Provider,
 ) -> None:
@@ -266,6 +271,7 @@ async def test_results_that_came_before_the_trouble_are_kept(provider: Provider)
         assert "Grace" in str(at.fake.requests[-1].body)
 
 
+@both_clients
 async def test_a_provider_that_is_not_there_is_told_as_such(provider: Provider) -> None:
     async with stage(provider, well) as at:
         address = at.fake.url

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Generic, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -149,15 +150,22 @@ class ProviderConnection(Generic[C]):
         assert self._client is not None, "the first client exists until it was used and closed"
         return self._client
 
-    def client(self) -> C:
+    async def client(self) -> C:
         loop = asyncio.get_running_loop()
-        if self._client is None or self._loop not in (None, loop):
+        if self._loop not in (None, loop):
+            await self.close()
+        if self._client is None:
             self._client = self._make()
         self._loop = loop
         return self._client
 
     async def close(self) -> None:
         client, self._client = self._client, None
-        # the sockets of another loop ended with that loop
-        if client is not None and self._loop is asyncio.get_running_loop():
+        if client is None or self._loop is None:
+            return
+        if self._loop is asyncio.get_running_loop():
             await self._shut(client)
+        elif self._loop.is_closed():
+            # its sockets ended with its loop, and some clients fail for that reason
+            with suppress(RuntimeError):
+                await self._shut(client)

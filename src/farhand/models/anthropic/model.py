@@ -18,9 +18,10 @@ from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, former_to
 from farhand.models.anthropic.stream import AnswerFailed, MessageDecoder, MessageEvent, decode_event
 from farhand.models.base import ModelEvent, Prompt
 from farhand.models.error_messages import ProviderError, model_fault, stream_cut
+from farhand.models.http_client import client_options
 from farhand.models.image_fallback import ImageFallback
 from farhand.models.prompt_encoding import PromptEncoder
-from farhand.models.retry_after import retry_after_sec, retry_hooks
+from farhand.models.retry_after import retry_after_sec
 from farhand.models.settings import (
     CONNECT_SEC,
     SETUP_ERRORS,
@@ -94,13 +95,13 @@ class Anthropic:
         timeout = httpx2.Timeout(check_timeout(timeout_sec), connect=min(timeout_sec, CONNECT_SEC))
 
         def client() -> anthropic.AsyncAnthropic:
-            hooks = retry_hooks("Anthropic", max_retries)
+            http_client = anthropic.DefaultAsyncHttpxClient(**client_options("Anthropic", max_retries))
             return anthropic.AsyncAnthropic(
                 api_key=api_key,
                 base_url=base_url,
                 max_retries=max_retries,
                 timeout=timeout,
-                http_client=anthropic.DefaultAsyncHttpxClient(event_hooks=hooks),
+                http_client=http_client,
             )
 
         self._connection = _connected(client)
@@ -134,7 +135,7 @@ class Anthropic:
         yield answer.stop
 
     async def _ask(self, encoder: PromptEncoder, answer: MessageDecoder) -> AsyncGenerator[ModelEvent, None]:
-        client = self._connection.client()
+        client = await self._connection.client()
         sending = client.messages.with_streaming_response.create(**self._request(encoder), stream=True)
         async with sending as response:
             events = _read_events(response.iter_bytes())

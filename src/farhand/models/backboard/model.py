@@ -124,7 +124,7 @@ class Backboard:
         """Cancels the run that waits for results which will never be submitted."""
         position = position_of(prompt.messages)
         if position is not None:
-            await self._cancel(self._connection.client(), position)
+            await self._cancel(await self._connection.client(), position)
 
     async def close(self) -> None:
         await self._connection.close()
@@ -142,7 +142,7 @@ class Backboard:
             raise refused.fault from refused
 
     async def _try(self, encoder: PromptEncoder) -> Round:
-        client = self._connection.client()
+        client = await self._connection.client()
         with translate_errors(self._model, begun=False):
             assistant = await self._assistants.matching(client, encoder)
             continued = await self._continue(client, encoder, assistant)

@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from farhand.errors import BadSetting, ModelFault, not_installed
 from farhand.models.error_messages import ProviderError, model_fault, stream_cut
-from farhand.models.retry_after import retry_after_sec, retry_hooks
+from farhand.models.http_client import client_options
+from farhand.models.retry_after import retry_after_sec
 from farhand.models.settings import (
     CONNECT_SEC,
     SETUP_ERRORS,
@@ -71,13 +72,13 @@ class Server(Struct, frozen=True):
             check_key(key, "api_key" if self.api_key else KEY)
 
         def make() -> openai.AsyncOpenAI:
-            hooks = retry_hooks(self.label, self.max_retries)
+            options = client_options(self.label, self.max_retries)
             return openai.AsyncOpenAI(
                 api_key=key or _NO_KEY,
                 base_url=address or None,
                 max_retries=self.max_retries,
                 timeout=openai.Timeout(self.timeout_sec, connect=min(self.timeout_sec, CONNECT_SEC)),
-                http_client=openai.DefaultAsyncHttpxClient(event_hooks=hooks),
+                http_client=openai.DefaultAsyncHttpxClient(**options),
             )
 
         try:

@@ -104,7 +104,7 @@ class OpenAIModel(ABC):
         """Sends the request on entry and closes the response on exit."""
 
     async def _ask(self, encoder: PromptEncoder, answer: AnswerDecoder) -> AsyncGenerator[ModelEvent, None]:
-        client = self._connection.client()
+        client = await self._connection.client()
         async with self._send(client, self._request(encoder)) as response:
             events = read_events(response.iter_bytes(), self._decode)
             async with (
