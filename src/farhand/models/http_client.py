@@ -6,6 +6,7 @@ only in part. Otherwise the library uses its own.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.request import getproxies
 
@@ -14,9 +15,9 @@ from farhand.models.retry_after import retry_hooks
 try:
     from farhand.models.aiohttp_transport import AiohttpTransport
 except ModuleNotFoundError:
-    HAS_AIOHTTP = False
+    make_transport: Callable[[], object] | None = None
 else:
-    HAS_AIOHTTP = True
+    make_transport = AiohttpTransport
 
 _PROXIED = ("http", "https", "all")
 
@@ -25,9 +26,9 @@ _PROXIED = ("http", "https", "all")
 def client_options(provider: str, max_retries: int) -> dict[str, Any]:
     """Arguments for the default HTTP client of a library."""
     hooks = {"event_hooks": retry_hooks(provider, max_retries)}
-    if not HAS_AIOHTTP or _has_proxy():
+    if make_transport is None or _has_proxy():
         return hooks
-    return {**hooks, "transport": AiohttpTransport()}
+    return {**hooks, "transport": make_transport()}
 
 
 def _has_proxy() -> bool:

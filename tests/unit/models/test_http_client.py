@@ -28,5 +28,5 @@ def test_a_proxy_is_left_to_the_client_of_the_library(monkeypatch: pytest.Monkey
 
 
 def test_without_aiohttp_the_library_uses_its_own_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "HAS_AIOHTTP", False)
+    monkeypatch.setattr(http_client, "make_transport", None)
     assert client_options("Anthropic", 2).keys() == {"event_hooks"}
