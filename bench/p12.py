@@ -11,7 +11,7 @@ import msgspec
 
 from bench.apps.whole import make_app
 from bench.pending import OWNER, Pending
-from bench.served import run_alone
+from bench.server_process import run_alone
 from bench.table import Effort, Line, us
 from farhand import tool
 from farhand.core.result import Accepted
@@ -80,7 +80,7 @@ async def settle() -> dict[str, float]:
 
 
 def _alone(bodies: list[bytes], schema: dict[str, object]) -> float:
-    """Reading and checking, and nothing else."""
+    """Only reading and checking."""
     decode = msgspec.json.Decoder().decode
     is_valid = jsonschema_rs.validator_for(schema).is_valid
     used = time.process_time()

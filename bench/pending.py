@@ -1,11 +1,11 @@
-"""Calls that wait, in any number: their threads are written as a run would have left them, parked."""
+"""Creates any number of waiting calls: their threads are written as parked runs would have left them."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
 
-from bench.played import Played
+from bench.synthetic_run import SyntheticRun
 from farhand.agent.service import AgentService
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import Opening
@@ -14,7 +14,7 @@ from farhand.core.state import ThreadState
 from farhand.core.tool import Tool
 
 OWNER = Owner("tenanter", "answerer")
-"""Who the load client is when it answers."""
+"""The owner as whom the load client answers."""
 
 INPUT: dict[str, object] = {"url": "https://example.org/report"}
 AT_ONCE = 64
@@ -22,8 +22,8 @@ AT_ONCE = 64
 
 @dataclass(frozen=True)
 class Pending:
-    """`each`: calls of one run that are to be answered. With `beside`, one more stays open, so that the
-    answers wake nobody and cost what they cost alone."""
+    """`each` is the number of calls of one run to be answered. With `beside`, one more stays open, so that
+    the answers do not resume the run, whose cost would be added."""
 
     service: AgentService
     tool: Tool
@@ -63,7 +63,7 @@ class Pending:
     def _parked(
         self, thread: ThreadState, run_id: str, openings: list[Opening], now: float
     ) -> Decision[None]:
-        played = Played(thread, now, self.service.settings)
+        played = SyntheticRun(thread, now, self.service.settings)
         played.begin(run_id, f"{thread.thread_id}-m", "trip")
         played.park(openings)
         return played.decision()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import grimp
 
-from bench.served import run_alone, scratch
+from bench.server_process import run_alone, scratch
 from scripts import check_names, check_private
 from scripts.run_tier import TIMES
 
@@ -44,7 +44,7 @@ def _rows() -> Iterator[tuple[str, str, str]]:
     yield "public names that mean two or more things", f"{len(check_names.shared_names(ROOT))}", "≤ 10"
     yield "private parts of other libraries", f"{len(check_private.check(ROOT))}", "0"
     with scratch() as folder:
-        trip = run_alone("bench.wanted", f"sqlite:///{folder}/house.db")
+        trip = run_alone("bench.targets", f"sqlite:///{folder}/house.db")
     yield "modules entered by one held trip", f"{trip['modules']:.0f}", "≤ 50"
     yield "module switches of one held trip", f"{trip['switches']:.0f}", "≤ 250"
     yield from _tiers()

@@ -31,16 +31,16 @@ MEASURE_PARTS = {
     "bench/apps/older.py",
     "bench/apps/whole.py",
     "bench/costs.py",
-    "bench/held.py",
+    "bench/held_streams.py",
     "bench/logs.py",
     "bench/p07.py",
     "bench/p08.py",
     "bench/p12.py",
     "bench/p15.py",
     "bench/pending.py",
-    "bench/played.py",
+    "bench/synthetic_run.py",
     "bench/reads.py",
-    "bench/wanted.py",
+    "bench/targets.py",
 }
 
 
