@@ -90,9 +90,9 @@ def test_without_a_place_on_both_pages_nothing_is_written(home: Path, page: str)
         ({}, None),
         ({"load before": "1.00 9.00 9.00"}, None),
         ({"load before": "1.01 0.00 0.00"}, "the load of the machine was 1.01"),
-        ({"commit": "abc1234-dirty"}, "not a commit as it stands"),
-        ({"commit": "unknown"}, "not a commit as it stands"),
-        ({"load before": "unknown"}, "does not tell its load"),
+        ({"commit": "abc1234-dirty"}, "the tree is not a commit"),
+        ({"commit": "unknown"}, "the tree is not a commit"),
+        ({"load before": "unknown"}, "load of this machine is unknown"),
     ],
 )
 def test_figures_are_published_only_from_a_commit_on_an_idle_machine(
@@ -155,7 +155,7 @@ def test_a_missing_tool_is_named_and_the_other_figures_are_measured(
 
 def test_a_system_without_the_affinity_of_cores_gets_a_sentence() -> None:
     fault = AttributeError("module 'os' has no attribute 'sched_getaffinity'")
-    assert describe_fault(fault).startswith("this system cannot tell what is needed")
+    assert describe_fault(fault).startswith("this system does not provide what is needed")
 
 
 def test_a_quick_run_says_what_it_leaves_out(
