@@ -206,11 +206,11 @@ async def deltas(spec: dict[str, Any]) -> dict[str, object]:
     connection.write(chat_request("reader", spec["thread"], f"{spec['pace']} {spec['count']}"))
     await asyncio.wait_for(over, WITHIN_SEC)
     used = meter.read()
-    heard = b"".join(seen)
+    body = b"".join(seen)
     # words that queue up may arrive in one event
-    words, events = heard.count(b"word "), heard.count(b'"type":"text-delta"')
+    words, events = body.count(b"word "), body.count(b'"type":"text-delta"')
     if words < spec["count"]:
-        raise RuntimeError(f"{words} words of {spec['count']}: {heard[-300:]!r}")
+        raise RuntimeError(f"{words} words of {spec['count']}: {body[-300:]!r}")
     return {
         **used,
         "count": words,

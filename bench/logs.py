@@ -141,9 +141,9 @@ def _begin(message: UserMessage, thread: ThreadState, now: float) -> Decision[ob
     return Decision(None, (*begun.events, StepStarted(1)))
 
 
-def _write(said: Event, thread: ThreadState, now: float) -> Decision[object]:
+def _write(event: Event, thread: ThreadState, now: float) -> Decision[object]:
     assert thread.run is not None, "a message has begun one"
-    return Decision(None, runs.write(thread, thread.run.fence, (said,), after=thread.run.seq).events)
+    return Decision(None, runs.write(thread, thread.run.fence, (event,), after=thread.run.seq).events)
 
 
 def _finish(thread: ThreadState, now: float) -> Decision[object]:

@@ -69,13 +69,13 @@ def lines(got: Mapping[str, dict[str, float]]) -> list[Line]:
     ]
 
 
-def _wake(who: str, got: dict[str, float], told: str, within: float | None = None) -> Line:
+def _wake(who: str, got: dict[str, float], detail: str, within: float | None = None) -> Line:
     # with the other values: there is no verdict if the load client was the bottleneck
     values = {who: got}
     if within is None:
-        return Line("P10", f"{WAKE}, {who}", NO_TARGET, ms(got["wake"]), None, told, values)
+        return Line("P10", f"{WAKE}, {who}", NO_TARGET, ms(got["wake"]), None, detail, values)
     target = f"≤ {within * 1000:.0f} ms"
-    return Line("P10", f"{WAKE}, {who}", target, ms(got["wake"]), got["wake"] <= within, told, values)
+    return Line("P10", f"{WAKE}, {who}", target, ms(got["wake"]), got["wake"] <= within, detail, values)
 
 
 def _spent(got: dict[str, float]) -> str:

@@ -93,7 +93,7 @@ def _lateness(ours: dict[str, float]) -> Line:
         ms(ours["p99"]),
         ours["p99"] <= LATE_SEC,
         f"p50 {ms(ours['p50'])}; the server used {share:.0%} of its core, and {ours['share']:.0%} of the"
-        " words that were due were heard in time",
+        " words that were due arrived in time",
         {"farhand": ours},
     )
 

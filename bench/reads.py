@@ -88,14 +88,14 @@ class Turn:
         return {"id": f"{self.thread}-m", "role": "user", "parts": [{"type": "text", "text": "go"}]}
 
     async def _post(self, messages: list[dict[str, object]]) -> bytes:
-        heard: list[bytes] = []
+        received: list[bytes] = []
 
-        async def hear(message: Message) -> None:
-            heard.append(message.get("body", b""))
+        async def receive(message: Message) -> None:
+            received.append(message.get("body", b""))
 
         body = {"id": self.thread, "messages": messages, "wait": "turn"}
-        await post(self._app, "/api/chat", body, hear)
-        return b"".join(heard)
+        await post(self._app, "/api/chat", body, receive)
+        return b"".join(received)
 
 
 def count_reads(store: Store) -> Counter[str]:

@@ -84,11 +84,11 @@ def block(lines: Sequence[Line], about: dict[str, str]) -> str:
     for line in lines:
         cells = (line.number, line.what, line.target, line.measured, line.verdict)
         rows.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
-    said = (
+    note = (
         f"{measured_on(about)} `make bench` prints this table again; [chart](../../bench/results.svg), [raw"
         " results](../../bench/results.json)."
     )
-    return "\n".join([*rows, "", said])
+    return "\n".join([*rows, "", note])
 
 
 def summary(lines: Sequence[Line], about: dict[str, str]) -> str:

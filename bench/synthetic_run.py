@@ -39,9 +39,9 @@ class SyntheticRun:
 
     def answer(self, text: str) -> None:
         """Adds one step with this text, then ends the run."""
-        said = (TextAdded(0, text),)
+        written = (TextAdded(0, text),)
         self._finish(
-            StepResult(step=1, stop_reason="end", written=said, after=2, is_last=True, is_delivered=True)
+            StepResult(step=1, stop_reason="end", written=written, after=2, is_last=True, is_delivered=True)
         )
 
     def decision(self) -> Decision[None]:
