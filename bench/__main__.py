@@ -1,15 +1,15 @@
-"""`python -m bench`: measures, prints the table, keeps it (`bench/results.py`).
+"""`python -m bench`: measures, prints the table, saves it (`bench/results.py`).
 
-Without names, everything is measured, and how it grows is played; with names (`python -m bench p1 p3`) only
-those, and nothing is written. With `--against REVISION` the farhand of that revision and ours are measured in
-turns.
+Without names, everything is measured, and growth is simulated; with names (`python -m bench p1 p3`) only
+those figures are measured, and nothing is saved. With `--against REVISION`, the farhand of that revision and
+ours are measured in alternating rounds.
 
-scale, scale-keep, scale-kept   how it grows; the same, written down from a commit alone (its costs, and the
-                                tables of docs/explanation/scale.md); the kept one played again
-profile, counts                 in which functions trips, words and results spend their time; how many
+scale, scale-keep, scale-kept   simulates growth; also saves the costs and the tables of
+                                docs/explanation/scale.md (from a commit only); repeats the saved simulation
+profile, counts                 the functions in which trips, words and results spend their time; how many
                                 functions and instructions a trip runs
-wanted, log                     what one log is to be beside what it is; how large a log grows
-publish                         writes the kept results into the speed page and the README, from any machine
+targets, log                    counted targets of the event log and their values; how large a log grows
+publish                         writes the saved results into the speed page and the README, from any machine
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dataclasses import replace
 from importlib import import_module
 
 from bench import comparison, costs, counts, logs, parts, targets
-from bench.faults import FAULTS, in_words
-from bench.results import keep, kept, publish, put, why_no_commit, why_not_published
-from bench.machine import described
+from bench.faults import FAULTS, describe_fault
+from bench.machine import describe_machine
+from bench.results import load_results, publish, replace_block, save_results, why_no_commit, why_not_published
 from bench.server_process import configurations
-from bench.simulate_scale import tables, told
-from bench.table import Effort, Line, busiest, judged, printed
+from bench.simulate_scale import page_text, tables
+from bench.table import Effort, Line, busiest, format_lines, judge
 from tests.chaos.machine import Others
 
 NUMBERS = tuple(f"p{number:02}" for number in range(1, 16))
@@ -39,7 +39,7 @@ SMALL = Effort(rounds=3, seconds=1.0, scale=0.1)
 def main() -> None:
     options = argparse.ArgumentParser(prog="python -m bench", description="Measures the figures we publish.")
     options.add_argument(
-        "numbers", nargs="*", help=f"p1 … p15, {', '.join(PLAYS)}; all figures if none is named"
+        "numbers", nargs="*", help=f"p1 … p15, {', '.join(COMMANDS)}; all figures if none is named"
     )
     options.add_argument("--quick", action="store_true", help="shorter and smaller, in under two minutes")
     options.add_argument(
@@ -50,25 +50,25 @@ def main() -> None:
     )
     chosen = options.parse_args()
     effort = SMALL if chosen.quick else Effort()
-    played = [name for name in chosen.numbers if name in PLAYS]
-    for name in played:
-        PLAYS[name](effort)
-    names = [_name_of(number) for number in chosen.numbers if number not in PLAYS]
+    commands = [name for name in chosen.numbers if name in COMMANDS]
+    for name in commands:
+        COMMANDS[name](effort)
+    names = [_name_of(number) for number in chosen.numbers if number not in COMMANDS]
     if chosen.against:
-        print(_compared(chosen.against, names, effort))
+        print(_compare(chosen.against, names, effort))
         return
-    if names or (chosen.quick and not played):
+    if names or (chosen.quick and not commands):
         bench(names or list(QUICK), effort)
-    elif not played:
+    elif not commands:
         bench_all(in_any_case=chosen.keep)
 
 
 def bench(names: list[str], effort: Effort) -> tuple[list[Line], dict[str, str]]:
-    """These figures, measured and printed."""
-    about, others = described(), Others()
+    """Measures and prints these figures."""
+    about, others = describe_machine(), Others()
     begun = time.monotonic()
     if effort == SMALL:
-        print(_what_is_small(names), flush=True)
+        print(_describe_quick_run(names), flush=True)
     lines = measure(names, effort)
     about |= {
         "load client": busiest(lines),
@@ -76,15 +76,15 @@ def bench(names: list[str], effort: Effort) -> tuple[list[Line], dict[str, str]]
         "date": _date(),
         "took": f"{time.monotonic() - begun:.0f} s, {effort.rounds} rounds of {effort.seconds:g} s",
     }
-    print(printed(lines))
+    print(format_lines(lines))
     print("\n" + "\n".join(f"{name}: {value}" for name, value in about.items()))
     return lines, about
 
 
 def bench_all(*, in_any_case: bool) -> None:
-    """Everything, and what it leaves; nothing that comes after the figures can lose them."""
+    """Measures everything and saves it. The figures are saved first, so a later failure cannot lose them."""
     lines, about = bench(list(NUMBERS), Effort())
-    keep(lines, about)
+    save_results(lines, about)
     why = None if in_any_case else why_not_published(about)
     if why is None:
         publish(lines, about)
@@ -92,69 +92,69 @@ def bench_all(*, in_any_case: bool) -> None:
     else:
         print(f"\nNothing was published: {why}. (--keep publishes anyway.)")
     try:
-        keep(lines, about, parts.measure(Effort()))
+        save_results(lines, about, parts.measure(Effort()))
     except FAULTS as fault:
-        print(f"The time by part could not be measured: {in_words(fault)}")
-    print("\nHow it grows, on PostgreSQL:\n", flush=True)
-    grow(Effort())
+        print(f"The time by part could not be measured: {describe_fault(fault)}")
+    print("\nSimulated growth, on PostgreSQL:\n", flush=True)
+    simulate_growth(Effort())
 
 
-def weigh(effort: Effort) -> None:
-    print(logs.told(effort))
+def print_log_sizes(effort: Effort) -> None:
+    print(logs.report_sizes(effort))
 
 
-def want(_: Effort) -> None:
-    print(targets.told())
+def print_targets(_: Effort) -> None:
+    print(targets.report_targets())
 
 
-def publish_kept(_: Effort) -> None:
+def publish_saved(_: Effort) -> None:
     try:
-        publish(*kept())
+        publish(*load_results())
     except FileNotFoundError:
         sys.exit("There are no results yet; `make bench` measures them.")
 
 
-def profile(effort: Effort) -> None:
-    print(parts.profiled(effort))
+def print_profile(effort: Effort) -> None:
+    print(parts.report_profile(effort))
 
 
-def count(effort: Effort) -> None:
+def print_counts(effort: Effort) -> None:
     try:
-        print(counts.counted(effort))
+        print(counts.report_counts(effort))
     except FAULTS as fault:
-        sys.exit(f"The counts cannot be told: {in_words(fault)}")
+        sys.exit(f"The counts could not be measured: {describe_fault(fault)}")
 
 
-def grow(_: Effort) -> costs.Costs | None:
-    """What the costs of this machine mean for many calls, or why that cannot be told here."""
+def simulate_growth(_: Effort) -> costs.Costs | None:
+    """Prints what the costs of this machine mean for many calls; None if they could not be measured."""
     try:
-        measured = costs.measured()
+        measured = costs.measure_costs()
     except FAULTS as fault:
-        print(f"How it grows cannot be told: {in_words(fault)}")
+        print(f"The costs could not be measured: {describe_fault(fault)}")
         return None
     print(tables(measured))
     return measured
 
 
-def grow_and_keep(effort: Effort) -> None:
-    """Only from a commit: the page names it."""
-    about, others = described(), Others()
+def simulate_and_save(effort: Effort) -> None:
+    """Only from a commit, because the page names it."""
+    about, others = describe_machine(), Others()
     if (why := why_no_commit(about)) is not None:
-        sys.exit(f"Nothing was measured: {why}. Commit first; the costs are kept with their commit.")
-    if (measured := grow(effort)) is None:
+        sys.exit(f"Nothing was measured: {why}. Commit first; the costs are saved with their commit.")
+    if (measured := simulate_growth(effort)) is None:
         return
     about |= {"database": costs.DATABASE, "date": _date(), "others": f"{others.share():.0%}"}
-    costs.keep(measured, about)
-    put(costs.PAGE, told(measured, about))
+    costs.save_costs(measured, about)
+    replace_block(costs.PAGE, page_text(measured, about))
     print("\nThe costs are in bench/costs.json, the tables in docs/explanation/scale.md.")
 
 
-def grow_as_kept(_: Effort) -> None:
-    print(told(*costs.kept()))
+def simulate_saved(_: Effort) -> None:
+    print(page_text(*costs.load_costs()))
 
 
-def _compared(revision: str, names: list[str], effort: Effort) -> str:
-    about = described()
+def _compare(revision: str, names: list[str], effort: Effort) -> str:
+    about = describe_machine()
     table = comparison.compare(revision, names or comparison.COMPARED, effort)
     return f"{table}\n\n{about['commit']}, {about['machine']}, load before {about['load before']}, {_date()}"
 
@@ -167,7 +167,7 @@ def _name_of(number: str) -> str:
     digits = number.lower().removeprefix("p")
     name = f"p{int(digits):02}" if digits.isdigit() else number
     if name not in NUMBERS:
-        sys.exit(f"There is no figure '{number}'; there are {', '.join((*NUMBERS, *PLAYS))}.")
+        sys.exit(f"There is no figure '{number}'; there are {', '.join((*NUMBERS, *COMMANDS))}.")
     return name
 
 
@@ -175,39 +175,39 @@ def measure(names: list[str], effort: Effort) -> list[Line]:
     lines: list[Line] = []
     for name in names:
         print(f"measuring {name} …", file=sys.stderr, flush=True)
-        lines += _measured(name, effort)
+        lines += _measure_one(name, effort)
     return lines
 
 
-def _measured(name: str, effort: Effort) -> list[Line]:
-    """One that fails is told as such, and the others are measured."""
+def _measure_one(name: str, effort: Effort) -> list[Line]:
+    """A figure that fails becomes a line that says so, and the others are measured."""
     configurations.clear()
     try:
         found = import_module(f"bench.{name}").measure(effort)
     except FAULTS as fault:
-        return [Line(f"P{int(name[1:])}", "could not be measured", "", "–", None, in_words(fault))]
+        return [Line(f"P{int(name[1:])}", "could not be measured", "", "–", None, describe_fault(fault))]
     on = "; ".join(dict.fromkeys(configurations))
-    return [replace(judged(line), on=on) for line in (found if isinstance(found, list) else [found])]
+    return [replace(judge(line), on=on) for line in (found if isinstance(found, list) else [found])]
 
 
-def _what_is_small(names: list[str]) -> str:
+def _describe_quick_run(names: list[str]) -> str:
     left_out = ", ".join(f"P{int(name[1:])}" for name in NUMBERS if name not in names)
     return (
-        f"A quick look: left out are {left_out or 'none'}; rounds of {SMALL.seconds:g} s, and a tenth of the"
-        " calls, streams and words of a whole run, the memory of parked calls in one round instead of three."
-        " Nothing is written."
+        f"Quick run; left out are {left_out or 'none'}; rounds of {SMALL.seconds:g} s with a tenth of the"
+        " calls, streams and words; the memory of parked calls in one round instead of three. Nothing is"
+        " saved."
     )
 
 
-PLAYS: dict[str, Callable[[Effort], object]] = {
-    "scale": grow,
-    "scale-keep": grow_and_keep,
-    "scale-kept": grow_as_kept,
-    "profile": profile,
-    "counts": count,
-    "wanted": want,
-    "log": weigh,
-    "publish": publish_kept,
+COMMANDS: dict[str, Callable[[Effort], object]] = {
+    "scale": simulate_growth,
+    "scale-keep": simulate_and_save,
+    "scale-kept": simulate_saved,
+    "profile": print_profile,
+    "counts": print_counts,
+    "targets": print_targets,
+    "log": print_log_sizes,
+    "publish": publish_saved,
 }
 
 

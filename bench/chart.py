@@ -1,4 +1,4 @@
-"""Draws what was measured, as SVG made by hand: bars for ratios, processor time by part, growth."""
+"""Draws the results as SVG: bars for ratios, processor time by part, growth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 from bench.table import Line
 
 WIDTH, ROW, LEFT, BAR = 1180, 26, 620, 260
-"""The left side takes the longest name of a figure, the right side a value with its target."""
+"""The left side fits the longest name of a figure, the right side a value with its target."""
 INK, GOOD, BAD = "#1f2933", "#2f855a", "#c05621"
 COLUMNS = 4
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
@@ -19,7 +19,7 @@ PARTS = (
 
 
 def draw(lines: Sequence[Line], parts: Sequence[tuple[str, float]], title: str) -> str:
-    """The whole picture."""
+    """The complete chart."""
     drawn: list[str] = []
     top = 64
     for line in lines:
@@ -46,11 +46,11 @@ def draw(lines: Sequence[Line], parts: Sequence[tuple[str, float]], title: str) 
 
 
 def _row(line: Line, top: int) -> list[str]:
-    """How much of its target a figure reached: the mark stands at the whole of it."""
+    """How much of its target a figure reached; the mark is at 100 %."""
     words = _text(20, top + 14, f"{line.number}  {line.what}", size=11)
-    beside = _text(LEFT + BAR + 12, top + 14, _told(line), size=11)
+    beside = _text(LEFT + BAR + 12, top + 14, _label(line), size=11)
     if line.ok is None:
-        # a bar would say how far it came
+        # without a verdict there is no bar
         return [words, beside]
     share, half = min(2.0, _reached(line)), BAR / 2
     colour = GOOD if line.ok else BAD
@@ -62,14 +62,14 @@ def _row(line: Line, top: int) -> list[str]:
     ]
 
 
-def _told(line: Line) -> str:
+def _label(line: Line) -> str:
     if line.ok is not None:
         return f"{line.measured}  ({line.target})"
     return line.verdict if line.measured == "–" else f"{line.measured}, {line.verdict}"
 
 
 def _reached(line: Line) -> float:
-    """1 is the target itself, whichever side of it is the good one."""
+    """1 is the target, whether higher or lower is better."""
     target, measured = _NUMBER.search(line.target), _NUMBER.search(line.measured)
     if target is None or measured is None:
         return 2.0 if line.ok else 0.0
@@ -78,14 +78,14 @@ def _reached(line: Line) -> float:
 
 
 def _growing(line: Line) -> Mapping[str, Mapping[str, float]] | None:
-    """By how many wait, where a line has that; one count alone shows no growth."""
+    """The values by number of waiting calls, if a line has several of them."""
     counts = {count: each for count, each in line.values.items() if count.isdigit()}
     has_both = all({"rate", "each"} <= each.keys() for each in counts.values())
     return counts if line.number == "P7" and len(counts) > 1 and has_both else None
 
 
 def _growth(values: Mapping[str, Mapping[str, float]], top: int) -> list[str]:
-    """What the server does, and what settling one costs, by how many wait."""
+    """Throughput and the cost of settling a call, by number of waiting calls."""
     drawn = [
         _text(20, top, "throughput against waiting calls: results a second that the server takes", size=13)
     ]
@@ -95,8 +95,8 @@ def _growth(values: Mapping[str, Mapping[str, float]], top: int) -> list[str]:
         width = 560 * each["rate"] / most
         drawn.append(_text(20, y + 14, f"{int(count):,} waiting", size=11))
         drawn.append(f'<rect x="160" y="{y + 3}" width="{width:.0f}" height="14" fill="{PARTS[0]}" rx="2"/>')
-        told = f"{each['rate']:,.0f} a second; settling one: {each['each'] * 1e6:.0f} µs of processor time"
-        drawn.append(_text(172 + width, y + 14, told, size=11))
+        label = f"{each['rate']:,.0f} a second; settling one: {each['each'] * 1e6:.0f} µs of processor time"
+        drawn.append(_text(172 + width, y + 14, label, size=11))
     return drawn
 
 

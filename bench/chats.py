@@ -1,6 +1,6 @@
-"""The load of live chats: many streams at once that each bring some words a second.
+"""The load of live chats: many concurrent streams that each deliver some words a second.
 
-A word says when it was said (`bench/words.py`), so the client knows how late it was.
+A word contains the time at which it was sent (`bench/words.py`), so the client knows its delay.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from bench.machine import Meter
 from bench.words import chat_text
 
 WARM_SEC = 1.0
-"""Between the last chat's beginning and the first look."""
+"""Between the start of the last chat and the start of the measurement."""
 RAMP_SEC = 1.0
 OVER_SEC = 60.0
 SAMPLED = 25
-"""Chats whose words are looked at one by one: to look at all would keep the client busy."""
+"""Chats whose words are timed one by one: timing all of them would keep the client busy."""
 
 _WORD = re.compile(rb"w(\d{9,}) ")
 
 
 class _Chats:
-    """What all of them have said."""
+    """The words of all chats."""
 
     def __init__(self, count: int) -> None:
         self.words = 0
@@ -60,15 +60,15 @@ class _Chats:
 
 
 class _Chat:
-    """What one of them has said. A connection that is closed after its end is no fault: a server closes those
-    that are idle, and on a busy machine the others take longer than that."""
+    """The words of one chat. A connection that is closed after its end is not a fault: a server closes idle
+    connections, and on a busy machine the other chats may take longer than that."""
 
     def __init__(self, chats: _Chats, *, is_sampled: bool) -> None:
         self._chats = chats
         self._is_sampled = is_sampled
         self._is_over = False
 
-    def hear(self, data: bytes) -> None:
+    def on_data(self, data: bytes) -> None:
         if not data:
             if not self._is_over:
                 self._chats.fail(b"a connection was closed")
@@ -82,38 +82,38 @@ class _Chat:
 
 
 async def chats(spec: dict[str, Any]) -> dict[str, object]:
-    """`count` chats of `rate` words a second, looked at for `seconds`. They come to their end by themselves:
-    a server that stores its words says them to the last one, whoever reads."""
+    """`count` chats of `rate` words a second, measured for `seconds`. The chats run to their end: a server
+    that stores its words sends all of them."""
     count, rate, seconds = spec["count"], spec["rate"], spec["seconds"]
-    heard = _Chats(count)
+    totals = _Chats(count)
     each = max(1, count // SAMPLED)
     said = int(rate * (RAMP_SEC + WARM_SEC + seconds + 0.5))
     for number in range(count):
-        await _begin(spec["port"], heard, number, chat_text(rate, said), is_sampled=number % each == 0)
+        await _begin(spec["port"], totals, number, chat_text(rate, said), is_sampled=number % each == 0)
         await asyncio.sleep(RAMP_SEC / count)
     await asyncio.sleep(WARM_SEC)
     meter = Meter(spec["pids"])
-    heard.is_measured = True
+    totals.is_measured = True
     await asyncio.sleep(seconds)
-    heard.is_measured = False
+    totals.is_measured = False
     used = meter.read()
-    await asyncio.wait_for(heard.over.wait(), OVER_SEC)
-    if heard.fault is not None:
-        raise RuntimeError(f"the load found a fault: {heard.fault[:300]!r}")
-    late = sorted(heard.late)
+    await asyncio.wait_for(totals.over.wait(), OVER_SEC)
+    if totals.fault is not None:
+        raise RuntimeError(f"the load client found a fault: {totals.fault[:300]!r}")
+    late = sorted(totals.late)
     return {
         **used,
         "count": count,
-        "words": heard.words,
-        "share": heard.words / (used["seconds"] * count * rate),
-        "writes": heard.writes / heard.words,
-        "each": used["cpu"] / heard.words,
+        "words": totals.words,
+        "share": totals.words / (used["seconds"] * count * rate),
+        "writes": totals.writes / totals.words,
+        "each": used["cpu"] / totals.words,
         "p50": late[len(late) // 2] / 1e9,
         "p99": late[int(len(late) * 0.99)] / 1e9,
     }
 
 
-async def _begin(port: int, heard: _Chats, number: int, text: str, *, is_sampled: bool) -> None:
-    connection = await connect(port, _Chat(heard, is_sampled=is_sampled).hear)
-    # a name that no load before this one had: its threads are new
+async def _begin(port: int, totals: _Chats, number: int, text: str, *, is_sampled: bool) -> None:
+    connection = await connect(port, _Chat(totals, is_sampled=is_sampled).on_data)
+    # a name that no earlier load used, so that the threads are new
     connection.write(chat_request(f"chatter-{number}", f"chat-{os.getpid()}-{number}", text))

@@ -1,8 +1,9 @@
-"""The farhand of another revision and ours, measured in turns: `python -m bench --against 377898a p1 p3`.
+"""Compares the farhand of another revision with ours, in alternating rounds:
+`python -m bench --against 377898a p1 p3`.
 
-The other one's sources lie in a worktree of their own, in front of what is installed; libraries, references
-and load are the same for both. So only what changed is compared, on a machine in the same state. A revision
-from before live chats were measured is lent an app that says them.
+The other revision's sources are in a worktree that precedes the installed ones; libraries, references and
+load are the same for both. So only farhand differs, on a machine in the same state. A revision that does not
+support live chats gets an app that does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from importlib import import_module
 from pathlib import Path
 from statistics import median
 
-from bench.faults import FAULTS, in_words
+from bench.faults import FAULTS, describe_fault
 from bench.machine import CACHE, ROOT
 from bench.server_process import LENT, measured_in
 from bench.table import Effort, Line
@@ -29,7 +30,7 @@ _NUMBER = re.compile(r"-?[\d,]*\.?\d+")
 
 @dataclass
 class _Both:
-    """One line of a figure, by the round."""
+    """One line of a figure, with the values of each round."""
 
     line: Line
     before: list[float]
@@ -39,7 +40,7 @@ class _Both:
 
 
 def compare(revision: str, names: Sequence[str], effort: Effort) -> str:
-    """The table of these figures, both measured as often as the effort says."""
+    """The table of these figures; both revisions are measured for the same number of rounds."""
     once = replace(effort, rounds=1)
     with worktree(revision) as tree:
         rows = [row for name in names for row in _rows(name, tree, once, effort.rounds)]
@@ -59,12 +60,12 @@ def _rows(name: str, tree: Path, once: Effort, rounds: int) -> list[tuple[str, .
     found: dict[str, _Both] = {}
     try:
         for number in range(rounds):
-            # whoever is first finds the machine as the other one left it
+            # the order alternates, since the first one finds the machine as the other left it
             sides = [(tree, True), (ROOT, False)]
             for place, is_before in sides if number % 2 == 0 else reversed(sides):
                 _measure(name, place, once, found, is_before=is_before)
     except FAULTS as fault:
-        return [(f"P{int(name[1:])}", "could not be compared", "–", "–", "–", in_words(fault))]
+        return [(f"P{int(name[1:])}", "could not be compared", "–", "–", "–", describe_fault(fault))]
     return [_row(each) for each in found.values()]
 
 
@@ -79,7 +80,7 @@ def _note(found: dict[str, _Both], line: Line, *, is_before: bool) -> None:
     both = found.setdefault(line.what, _Both(line, [], [], [], []))
     number = _NUMBER.search(line.measured)
     farhand = line.values.get("farhand", {})
-    # of what is not timed, such as memory, each has bytes
+    # for a figure that is not a time, such as memory, `each` is in bytes
     spent = farhand["each"] if "cpu" in farhand else None
     if number is not None:
         (both.before if is_before else both.now).append(float(number[0].replace(",", "")))
@@ -89,7 +90,7 @@ def _note(found: dict[str, _Both], line: Line, *, is_before: bool) -> None:
 
 def _row(both: _Both) -> tuple[str, ...]:
     unit = _NUMBER.sub("", both.line.measured, count=1).strip()
-    cells = [_told(both.before, unit), _told(both.now, unit), _ratio(both.before, both.now)]
+    cells = [_format(both.before, unit), _format(both.now, unit), _ratio(both.before, both.now)]
     spent = _ratio(both.spent_before, both.spent_now)
     if both.spent_before and both.spent_now:
         then, now = median(both.spent_before), median(both.spent_now)
@@ -97,7 +98,7 @@ def _row(both: _Both) -> tuple[str, ...]:
     return (both.line.number, both.line.what, *cells, spent)
 
 
-def _told(values: list[float], unit: str) -> str:
+def _format(values: list[float], unit: str) -> str:
     if not values:
         return "–"
     return f"{median(values):g} {unit} ({', '.join(f'{value:g}' for value in values)})"
@@ -109,17 +110,17 @@ def _ratio(before: list[float], now: list[float]) -> str:
 
 @contextmanager
 def worktree(revision: str) -> Iterator[Path]:
-    """The tree of this revision; it stays, since to make it again costs more than its room."""
-    told = subprocess.run(
+    """The tree of this revision. It is kept, since creating it again costs more than the disk space."""
+    found = subprocess.run(
         ["git", "rev-parse", "--short=12", f"{revision}^{{commit}}"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    if told.returncode:
+    if found.returncode:
         raise LookupError(f"there is no revision '{revision}' here")
-    tree = CACHE / "revisions" / told.stdout.strip()
+    tree = CACHE / "revisions" / found.stdout.strip()
     if not (tree / "src").exists():
         tree.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(

@@ -8,10 +8,10 @@ from typing import cast
 
 
 class Connection(asyncio.Protocol):
-    """Hands on what arrives; a connection that ends is told as nothing."""
+    """Passes on the data that arrives; the end of the connection is passed on as empty data."""
 
-    def __init__(self, hear: Callable[[bytes], None]) -> None:
-        self.hear = hear
+    def __init__(self, on_data: Callable[[bytes], None]) -> None:
+        self.on_data = on_data
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -19,13 +19,13 @@ class Connection(asyncio.Protocol):
         self.write = self.transport.write
 
     def data_received(self, data: bytes) -> None:
-        self.hear(data)
+        self.on_data(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.hear(b"")
+        self.on_data(b"")
 
 
-async def connect(port: int, hear: Callable[[bytes], None]) -> Connection:
+async def connect(port: int, on_data: Callable[[bytes], None]) -> Connection:
     loop = asyncio.get_running_loop()
-    _, connection = await loop.create_connection(lambda: Connection(hear), "127.0.0.1", port)
+    _, connection = await loop.create_connection(lambda: Connection(on_data), "127.0.0.1", port)
     return connection

@@ -1,6 +1,6 @@
-"""What a few things cost on this machine, with PostgreSQL: what the simulation of growth is fed with.
+"""Measures what a few operations cost on this machine with PostgreSQL: the input of the growth simulation.
 
-`bench/costs.json` has those that docs/explanation/scale.md tells of.
+`bench/costs.json` has the costs in docs/explanation/scale.md.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from farhand.store.postgres.connection import Connection, connect, place_of
 from tests.postgres import Cluster, running_cluster
 
 TRIPS, IN_FLIGHT, ROUNDS = 384, 64, 3
-KEPT = Path(__file__).parent / "costs.json"
+FILE = Path(__file__).parent / "costs.json"
 PAGE = ROOT / "docs" / "explanation" / "scale.md"
 DATABASE = "PostgreSQL with fsync on"
-TELLERS, TOLD = 8, 50
-"""Connections that commit with a NOTIFY, all at once, and how often each does."""
+NOTIFIERS, NOTIFICATIONS = 8, 50
+"""Concurrent connections that commit with a NOTIFY, and how often each of them does."""
 
 
 @dataclass(frozen=True)
@@ -34,38 +34,38 @@ class Costs:
     """In seconds and bytes."""
 
     trip_cpu: float
-    """What a worker computes for one round trip."""
+    """Processor time of a worker for one round trip."""
     trip_database_cpu: float
     batch: float
-    """A transaction with nothing in it but its beginning and its end."""
+    """An empty transaction."""
     commit: float
     """What each commit adds to its transaction."""
     alone: float
-    """For which a transaction with a NOTIFY keeps all others of the server waiting."""
+    """How long a transaction with a NOTIFY blocks all others of the server."""
     parked_bytes: float
     scan_few: float
     scan_many: float
-    """A look for overdue calls and stray runs, with few and with many parked runs."""
+    """A scan for overdue calls and abandoned runs, with few and with many parked runs."""
     idle_transactions: float
     held_transactions: float
-    """A second: of a worker with nothing to do, and with `HELD` streams that say nothing."""
+    """Per second, of an idle worker without streams and with `HELD` idle streams."""
 
 
-def measured() -> Costs:
+def measure_costs() -> Costs:
     with running_cluster() as cluster:
         cluster.keep_what_is_written()
         idle, held = asyncio.run(transactions(cluster))
         return replace(asyncio.run(_measure(cluster)), idle_transactions=idle, held_transactions=held)
 
 
-def kept() -> tuple[Costs, dict[str, str]]:
-    """Those that were measured last and written down, and what they say of themselves."""
-    read = json.loads(KEPT.read_text())
+def load_costs() -> tuple[Costs, dict[str, str]]:
+    """The saved costs, and the circumstances of their measurement."""
+    read = json.loads(FILE.read_text())
     return Costs(**read["costs"]), read["about"]
 
 
-def keep(costs: Costs, about: dict[str, str]) -> None:
-    KEPT.write_text(json.dumps({"about": about, "costs": asdict(costs)}, indent=1) + "\n")
+def save_costs(costs: Costs, about: dict[str, str]) -> None:
+    FILE.write_text(json.dumps({"about": about, "costs": asdict(costs)}, indent=1) + "\n")
 
 
 async def _measure(cluster: Cluster) -> Costs:
@@ -75,7 +75,7 @@ async def _measure(cluster: Cluster) -> Costs:
     try:
         alone, together = await _commit_sec(store, 1), await _commit_sec(store, IN_FLIGHT)
         cpu, database_cpu = await _trip_cpu(cluster, agent)
-        told = await _told_sec(address)
+        notify = await _notify_sec(address)
         few, before = await _scan_sec(store), await _size(address)
         await _trips(agent, "parked", answer=False)
         many, grown = await _scan_sec(store), await _size(address) - before
@@ -84,7 +84,7 @@ async def _measure(cluster: Cluster) -> Costs:
         await store.close()
     per_commit = max(0.0, (together - alone) / (IN_FLIGHT - 1))
     batch = max(0.0, alone - per_commit)
-    return Costs(cpu, database_cpu, batch, per_commit, told, grown / TRIPS, few, many, 0.0, 0.0)
+    return Costs(cpu, database_cpu, batch, per_commit, notify, grown / TRIPS, few, many, 0.0, 0.0)
 
 
 @tool(executor="frontend")
@@ -105,7 +105,8 @@ def _script(moment: Moment) -> Step:
 
 
 async def _trip_cpu(cluster: Cluster, agent: Agent) -> tuple[float, float]:
-    """Of this process, and of the database; the best of some: what else runs on a machine only adds to it."""
+    """Of this process and of the database; the best of several rounds, since other processes only add to
+    it."""
     spent: list[tuple[float, float]] = []
     for number in range(ROUNDS):
         began, database_began = time.process_time(), cluster.cpu_sec()
@@ -115,7 +116,7 @@ async def _trip_cpu(cluster: Cluster, agent: Agent) -> tuple[float, float]:
 
 
 async def _trips(agent: Agent, name: str, *, answer: bool) -> None:
-    """From the message to the answer, or to the park."""
+    """From the message to the answer, or until the run is parked."""
     turn = asyncio.Semaphore(IN_FLIGHT)
 
     async def trip(thread: str) -> None:
@@ -129,7 +130,7 @@ async def _trips(agent: Agent, name: str, *, answer: bool) -> None:
 
 
 async def _commit_sec(store: Store, at_once: int) -> float:
-    """Until so many commits that were made together are kept; the best of some."""
+    """The time until this many concurrent commits are stored; the best of several rounds."""
     best = 1.0
     for round_ in range(20):
         row = ThreadRow(title="", created_at=0.0, updated_at=0.0)
@@ -150,27 +151,27 @@ async def _commit_sec(store: Store, at_once: int) -> float:
     return best
 
 
-async def _told_sec(address: str) -> float:
-    """From the end of a transaction with a NOTIFY to the next one's, when many queue; the best of some."""
-    lines = [await connect(place_of(address)) for _ in range(TELLERS)]
+async def _notify_sec(address: str) -> float:
+    """Between the ends of two transactions with a NOTIFY, when many queue; the best of several rounds."""
+    lines = [await connect(place_of(address)) for _ in range(NOTIFIERS)]
 
-    async def tell(line: Connection) -> None:
-        for _ in range(TOLD):
-            # a number is drawn, so that there is something to write
+    async def notify(line: Connection) -> None:
+        for _ in range(NOTIFICATIONS):
+            # assigns a transaction id, so that there is something to write
             await line.fetch("SELECT pg_notify('scale', txid_current()::text)")
 
     spent: list[float] = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
-        await asyncio.gather(*map(tell, lines))
-        spent.append((time.perf_counter() - began) / (TELLERS * TOLD))
+        await asyncio.gather(*map(notify, lines))
+        spent.append((time.perf_counter() - began) / (NOTIFIERS * NOTIFICATIONS))
     for line in lines:
         await line.close()
     return min(spent)
 
 
 async def _scan_sec(store: Store) -> float:
-    """The best of some."""
+    """The best of several rounds."""
     best = 1.0
     for _ in range(20):
         began = time.perf_counter()

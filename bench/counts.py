@@ -1,7 +1,8 @@
-"""What one round trip does, counted: the same on a busy machine as on a quiet one, so small steps can be told
-apart. The app is whole, without an HTTP server around it; the trip is the one that `tests/guards` bounds.
+"""Counts what one round trip does. Counts do not depend on the load of the machine, so small differences
+show. The app is complete but has no HTTP server; the trip is the one that `tests/guards` bounds.
 
-Functions and bytecode are counted by Python's own tracing, machine instructions by valgrind if it is there.
+Functions and bytecode are counted by Python's own tracing, machine instructions by valgrind if it is
+installed.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from bench.machine import ROOT
 from bench.server_process import scratch
 from bench.table import Effort
 
-# what is counted here must be what the guards bound
+# the trip counted here must be the one that the guards bound
 from tests.guards.trip import Trip, make_app
 
 TRIPS = 20
 WARM = 5
-"""Trips before those that count: what is compiled or remembered once is not the price of a trip."""
+"""Trips before those that are counted: one-time compilation and caching is not part of a trip."""
 NO_VALGRIND = "valgrind is not installed, so machine instructions are not counted (apt install valgrind)."
 
 _OURS = str(Path(farhand.__file__).parent)
@@ -39,14 +40,14 @@ _INSTRUCTIONS = re.compile(r"I\s+refs:\s+([\d,]+)")
 
 @dataclass
 class Count:
-    """Of all trips together; a coroutine is entered once more wherever it goes on."""
+    """Of all trips together; a coroutine is entered again whenever it resumes."""
 
     ours: int = 0
     others: int = 0
     bytecode: int = 0
 
 
-def counted(effort: Effort) -> str:
+def report_counts(effort: Effort) -> str:
     """The counts of one trip, in lines. A small effort leaves valgrind out, which takes minutes."""
     trips = effort.many(TRIPS)
     count = Count()
@@ -68,7 +69,7 @@ def counted(effort: Effort) -> str:
 
 
 async def make_trips(store: str, trips: int, count: Count | None = None) -> None:
-    """So many trips after the first ones; their functions and instructions are added to `count`."""
+    """Makes this many trips after the warm-up; their functions and instructions are added to `count`."""
     app = make_app(store)
     async with app.lifespan():
         for number in range(WARM):
@@ -106,7 +107,7 @@ def _tracing(count: Count | None) -> Iterator[None]:
 
 
 def _machine(store: str, trips: int) -> float:
-    """Of one trip, of all threads: what a process with so many trips more runs more, without the kernel's."""
+    """Instructions of one trip in all threads, without the kernel: compared with a process without trips."""
     return (_instructions(store, trips) - _instructions(store, 0)) / trips
 
 

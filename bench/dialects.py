@@ -1,7 +1,7 @@
-"""What the load client says and looks for, as bytes. Pure.
+"""The requests that the load client sends and the bytes that it looks for. Pure.
 
-`held`: the stream stays open, the result goes to an endpoint of its own; farhand and the references.
-`turns`: the response ends with the call, the result comes in the next message; what peers offer.
+`held`: the stream stays open, and the result goes to its own endpoint; farhand and the references.
+`turns`: the response ends with the call, and the result is in the next message; what peers offer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 PACE_SEC = 0.06
-"""Between two words of a `paced` answer: longer than words are gathered for, so that each leaves alone."""
+"""Between two words of a `paced` answer: longer than words are joined for, so that each is sent alone."""
 
 _CALL = re.compile(rb'"type":"tool-input-available","toolCallId":"([^"]+)"')
 
@@ -20,14 +20,14 @@ _CALL = re.compile(rb'"type":"tool-input-available","toolCallId":"([^"]+)"')
 @dataclass(frozen=True)
 class Dialect:
     ask: Callable[[str, int], bytes]
-    """The message of this user for its trip of this number."""
+    """The message of a user for the trip with this number."""
     answer: Callable[[str, int, str], bytes]
     find_call: Callable[[bytearray], str | None]
-    """The id of the call that waits for an answer, once it has been heard."""
+    """The id of the call that waits for an answer, once it has arrived."""
     has_receipt: bool
 
     def value(self, user: str, trip: int) -> bytes:
-        """What the final text must have in it."""
+        """What the final text must contain."""
         return _value(user, trip).encode()
 
 

@@ -1,4 +1,4 @@
-"""What may go wrong in a measurement, and how it is told: one figure less, never a lost run."""
+"""Errors of a measurement and their descriptions: an error costs one figure, never the whole run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ FAULTS = (
     ImportError,
     subprocess.SubprocessError,
 )
-"""What a machine without a tool, a server that fails and a load that finds a fault raise."""
+"""Raised by a missing tool, a server that fails, or a load client that finds a fault."""
 
 
-def in_words(fault: BaseException) -> str:
-    """One line; a name that only some systems have is said to be missing."""
+def describe_fault(fault: BaseException) -> str:
+    """One line about the error."""
     if isinstance(fault, FileNotFoundError) and fault.filename:
-        told = f"'{fault.filename}' is missing here"
+        text = f"'{fault.filename}' is missing here"
     elif isinstance(fault, AttributeError):
-        told = f"this system cannot tell what is needed ({fault})"
+        text = f"this system does not provide what is needed ({fault})"
     else:
-        told = f"{type(fault).__name__}: {fault}"
-    return " ".join(told.split())[:300]
+        text = f"{type(fault).__name__}: {fault}"
+    return " ".join(text.split())[:300]

@@ -1,4 +1,4 @@
-"""What streams that are held and say nothing cost their database: transactions a second."""
+"""Measures how many transactions a second idle held streams cost the database."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.process import FarhandProcess, farhand_process
 
 HELD = 200
 SECONDS = 30.0
-"""Twice as long as a watcher sleeps before it looks at the record again: each is seen to do so."""
+"""Long enough that every watcher re-reads the record several times."""
 AGENT = "tests.chaos.agents:agent"
 
 
 async def transactions(cluster: Cluster) -> tuple[float, float]:
-    """Of one worker with nothing to do, and with so many held streams, each with a waiting call."""
+    """Of one idle worker without streams, and with `HELD` streams that each have a waiting call."""
     address = cluster.address("held")
     many = {
         "FARHAND_LIMITS__STREAMS_PER_PRINCIPAL": str(HELD),
@@ -31,9 +31,9 @@ async def transactions(cluster: Cluster) -> tuple[float, float]:
             server = await stack.enter_async_context(
                 farhand_process(AGENT, "--hold-for", "300", store=address, env=many)
             )
-            idle = await _a_second(line)
+            idle = await _per_second(line)
             await _hold(stack, server)
-            return idle, await _a_second(line)
+            return idle, await _per_second(line)
     finally:
         await line.close()
 
@@ -53,12 +53,12 @@ async def _until_shown(response: httpx2.Response) -> None:
         body += await anext(pieces)
 
 
-async def _a_second(line: Connection) -> float:
-    """Over a while, after the database's own figures have settled: they come about once a second."""
+async def _per_second(line: Connection) -> float:
+    """After the database's own statistics have settled: they are updated about once a second."""
     await asyncio.sleep(3.0)
     before = await _count(line)
     await asyncio.sleep(SECONDS)
-    # those of the one who asks do not count
+    # without the transaction of this query
     return max(0.0, await _count(line) - before - 1) / SECONDS
 
 

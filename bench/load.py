@@ -1,7 +1,7 @@
-"""The load client: users with raw connections, as cheap as Python can be, in a process of its own.
+"""The load client: users with raw connections, as cheap as possible in Python, in a process of its own.
 
-Called with what to do as JSON; prints what it saw as JSON, with the processor time that server and client
-used meanwhile: a client that is busier than the server would measure itself.
+Its argument says in JSON what to do. It prints the results as JSON, with the processor time of server and
+client: a client that is busier than the server would measure itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bench.machine import Meter, allow_many_files, memory_of
 
 WITHIN_SEC = 240.0
 PATIENCE = 10
-"""How many times as long a load may take when little comes of it."""
+"""How many times as long a load may take if there are few results."""
 OK = b"HTTP/1.1 200"
 _LENGTH = re.compile(rb"(?is)\r\ncontent-length: (\d+)\r\n(?:.*?\r\n)??\r\n")
 
@@ -52,9 +52,9 @@ class User:
         self._post: Connection
 
     async def connect(self, ports: list[int]) -> None:
-        self._stream = await connect(ports[0], self._hear)
+        self._stream = await connect(ports[0], self._on_data)
         # with a second worker, answers land on the other one
-        self._post = await connect(ports[-1], self._hear_receipt)
+        self._post = await connect(ports[-1], self._on_receipt)
 
     def begin(self) -> None:
         self._trip += 1
@@ -64,7 +64,7 @@ class User:
         self._begun = time.perf_counter()
         self._stream.write(self._dialect.ask(self._name, self._trip))
 
-    def _hear(self, data: bytes) -> None:
+    def _on_data(self, data: bytes) -> None:
         if not data:
             self._book.fail("the stream's connection was closed")
             return
@@ -73,7 +73,7 @@ class User:
             self._answer_call()
             return
         if self._answered_at and self._dialect.value(self._name, self._trip) in self._seen:
-            # with the value in it, the run has heard of the answer; what is not about it may come before
+            # the value shows that the run has received the answer; other data may arrive before it
             self._book.wakes.append(time.perf_counter() - self._answered_at)
             self._answered_at = 0.0
         if self._seen.endswith(b"0\r\n\r\n") and b"[DONE]" in self._seen:
@@ -94,9 +94,9 @@ class User:
         self._seen.clear()
         self._stream.write(answer)
 
-    def _hear_receipt(self, data: bytes) -> None:
+    def _on_receipt(self, data: bytes) -> None:
         if data.startswith(b"{"):
-            # the body comes after its head, in a piece of its own
+            # the body arrives after the headers, in a separate packet
             data = OK + data
         if not data.startswith(OK):
             self._book.fail(data[:300].decode(errors="replace"))
@@ -118,17 +118,17 @@ class User:
     def _next(self) -> None:
         self._book.add(time.perf_counter() - self._begun)
         if self._pause:
-            asyncio.get_running_loop().call_later(self._pause, self._go_on)
+            asyncio.get_running_loop().call_later(self._pause, self._continue)
         else:
-            self._go_on()
+            self._continue()
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         if not self._book.closed:
             self.begin()
 
 
 class Book:
-    """What all users have done."""
+    """The trips of all users."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -156,13 +156,13 @@ class Book:
 async def trips(spec: dict[str, Any]) -> dict[str, object]:
     book = Book()
     dialect = DIALECTS[spec.get("dialect", "held")]
-    # a name that no load before this one had: its threads are new
+    # a name that no earlier load used, so that the threads are new
     pause: float = spec.get("pause", 0.0)
     users = [User(f"{os.getpid()}-{number}", dialect, book, pause) for number in range(spec["users"])]
     for user in users:
         await user.connect(spec["ports"])
         user.begin()
-        # those who pause don't come all at once
+        # users who pause do not start all at once
         await asyncio.sleep(pause / len(users))
     await book.run(spec.get("warm", 0.5))
     book.times.clear()
@@ -170,7 +170,8 @@ async def trips(spec: dict[str, Any]) -> dict[str, object]:
     meter = Meter(spec["pids"], spec.get("database"))
     for _ in range(PATIENCE):
         await book.run(spec["seconds"])
-        # a slow server is given the time for a trip of each user, or a few lucky ones would be its figure
+        # a slow server gets enough time for one trip of each user; otherwise a few fast trips would distort
+        # it
         if len(book.times) >= len(users):
             break
     used, done = meter.read(), book.times.copy()
@@ -195,21 +196,21 @@ async def deltas(spec: dict[str, Any]) -> dict[str, object]:
     over = asyncio.get_running_loop().create_future()
     seen: list[bytes] = []
 
-    def hear(data: bytes) -> None:
+    def on_data(data: bytes) -> None:
         seen.append(data)
         if data.endswith(b"0\r\n\r\n") or not data:
             over.set_result(None)
 
-    connection = await connect(spec["port"], hear)
+    connection = await connect(spec["port"], on_data)
     meter = Meter(spec["pids"])
     connection.write(chat_request("reader", spec["thread"], f"{spec['pace']} {spec['count']}"))
     await asyncio.wait_for(over, WITHIN_SEC)
     used = meter.read()
-    heard = b"".join(seen)
-    # words that queue up may come in one event
-    words, events = heard.count(b"word "), heard.count(b'"type":"text-delta"')
+    body = b"".join(seen)
+    # words that queue up may arrive in one event
+    words, events = body.count(b"word "), body.count(b'"type":"text-delta"')
     if words < spec["count"]:
-        raise RuntimeError(f"{words} words of {spec['count']}: {heard[-300:]!r}")
+        raise RuntimeError(f"{words} words of {spec['count']}: {body[-300:]!r}")
     return {
         **used,
         "count": words,
@@ -221,15 +222,15 @@ async def deltas(spec: dict[str, Any]) -> dict[str, object]:
 
 
 async def posts(spec: dict[str, Any]) -> dict[str, object]:
-    """A result for each of these calls, some at a time."""
+    """Posts a result for each of these calls, a few at a time."""
     text = await asyncio.to_thread(Path(spec["ids"]).read_text)
     requests = [ack_request("answerer", call_id, "v") for call_id in text.split()]
     return await _posted(spec, requests, end=b"}")
 
 
 async def park(spec: dict[str, Any]) -> dict[str, object]:
-    """So many messages, whose runs park; and the memory of the server when they have."""
-    # a name that no load before this one had: its threads are new
+    """Posts messages whose runs park, and measures the memory of the server afterwards."""
+    # a name that no earlier load used, so that the threads are new
     requests = [
         chat_request(f"parker-{number % 100}", f"parked-{os.getpid()}-{number}", "trip", "turn")
         for number in range(spec["count"])
@@ -254,7 +255,7 @@ async def _posted(spec: dict[str, Any], requests: list[bytes], *, end: bytes) ->
 
 
 class Poster:
-    """Sends requests, one after the other on each of some connections; `end` is how an answer ends."""
+    """Sends requests one after the other on each of several connections; `end` is the end of a response."""
 
     def __init__(self, requests: list[bytes], connections: int, end: bytes) -> None:
         self._left = iter(requests)
@@ -268,22 +269,22 @@ class Poster:
     async def run(self, port: int) -> None:
         for _ in range(self._open):
             connection = await connect(port, lambda data: None)
-            connection.hear = partial(self._hear, connection)
+            connection.on_data = partial(self._on_data, connection)
             connection.write(next(self._left))
         await asyncio.wait_for(self._over.wait(), WITHIN_SEC)
         if self._fault is not None:
             raise RuntimeError(f"a request was refused: {self._fault!r}")
 
-    def _hear(self, connection: Connection, data: bytes) -> None:
+    def _on_data(self, connection: Connection, data: bytes) -> None:
         self.asked += data.count(b'"type":"tool-input-available"')
-        # a head, or more of what came behind a good one
+        # the headers, or more data after good ones
         if not data or (data.startswith(b"HTTP/") and not data.startswith(OK)):
             self._fault = data
             self._over.set()
         elif data.endswith(self._end):
-            self._go_on(connection)
+            self._continue(connection)
 
-    def _go_on(self, connection: Connection) -> None:
+    def _continue(self, connection: Connection) -> None:
         request = next(self._left, None)
         if request is not None:
             connection.write(request)
@@ -294,7 +295,7 @@ class Poster:
 
 
 async def hold(spec: dict[str, Any]) -> dict[str, object]:
-    """So many streams, each with a call that waits."""
+    """Opens streams that each have a waiting call."""
     count = min(spec["count"], allow_many_files() - 200)
     waiting, over = 0, asyncio.Event()
     find = DIALECTS["held"].find_call
@@ -302,7 +303,7 @@ async def hold(spec: dict[str, Any]) -> dict[str, object]:
     async def open_one(number: int) -> Connection:
         seen = bytearray()
 
-        def hear(data: bytes) -> None:
+        def on_data(data: bytes) -> None:
             nonlocal waiting
             seen.extend(data)
             if find(seen) is not None:
@@ -310,11 +311,11 @@ async def hold(spec: dict[str, Any]) -> dict[str, object]:
                 waiting += 1
                 over.set()
 
-        connection = await connect(spec["port"], hear)
+        connection = await connect(spec["port"], on_data)
         connection.write(chat_request(f"holder-{number}", f"held-{number}", "trip"))
         return connection
 
-    # warm: what every server allocates once is not the price of a stream
+    # warm-up: one-time allocations of a server are not part of a stream
     kept = [await open_one(number) for number in range(100)]
     before = await _waiting(over, lambda: waiting, 100, spec["pids"])
     for number in range(100, 100 + count):
@@ -326,7 +327,7 @@ async def hold(spec: dict[str, Any]) -> dict[str, object]:
 
 
 async def _waiting(over: asyncio.Event, waiting: Callable[[], int], wanted: int, pids: list[int]) -> int:
-    """The server's memory once so many calls wait."""
+    """The server's memory once this many calls wait."""
     async with asyncio.timeout(WITHIN_SEC):
         while waiting() < wanted:
             over.clear()
@@ -342,13 +343,13 @@ async def bare_posts(spec: dict[str, Any]) -> dict[str, object]:
     async def post() -> None:
         connection: Connection
 
-        def hear(data: bytes) -> None:
+        def on_data(data: bytes) -> None:
             nonlocal done
             if data.endswith(b"}"):
                 done += 1
                 connection.write(request)
 
-        connection = await connect(spec["port"], hear)
+        connection = await connect(spec["port"], on_data)
         connection.write(request)
 
     for _ in range(spec["users"]):
@@ -361,8 +362,8 @@ async def bare_posts(spec: dict[str, Any]) -> dict[str, object]:
 
 
 async def gets(spec: dict[str, Any]) -> dict[str, object]:
-    """One after the other on one connection, each read to its end; `follow` asks for the next page each
-    time, and begins again behind the last one."""
+    """Requests one after the other on one connection, each read to its end; `follow` requests the next page
+    each time, and starts again after the last one."""
     answers: asyncio.Queue[bytes] = asyncio.Queue()
     connection = await connect(spec["port"], answers.put_nowait)
     meter = Meter(spec["pids"])
@@ -381,7 +382,7 @@ async def gets(spec: dict[str, Any]) -> dict[str, object]:
 
 
 async def _whole(answers: asyncio.Queue[bytes]) -> bytes:
-    """The body of an answer that says its length."""
+    """The body of a response with a content length."""
     data = b""
     while (found := _LENGTH.search(data)) is None or len(data) < found.end() + int(found[1]):
         piece = await answers.get()

@@ -1,7 +1,7 @@
-"""How large a log grows: that of a chatty day, before and after retention, and what parked calls take.
+"""How large a log grows: that of a busy day, before and after retention, and the memory of parked calls.
 
-The day is written through the event log as runs write it: a message, its answer as the tick joins the words,
-its end. No model is asked.
+The day is written through the event log as runs write it: a message, its answer in ticks, its end. No model
+is involved.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from farhand.store.open import open_store
 
 RUNS, OF_A_THREAD = 10_000, 10
 FLUSHES, JOINED = 40, 3
-"""Of an answer of 120 words: at 50 words a second, a tick of 50 ms joins two or three."""
+"""For an answer of 120 words: at 50 words a second, a tick of 50 ms joins two or three."""
 PARKED = 100_000
 AT_ONCE = 64
 USERS = 100
 SEEN = 50_000
-"""Bytes; a table that has less is not listed."""
+"""Bytes; smaller tables are not listed."""
 SETTINGS = Settings()
 CLOCK = SystemClock()
 
 
-def told(effort: Effort) -> str:
+def report_sizes(effort: Effort) -> str:
     count, parked = max(OF_A_THREAD, effort.many(RUNS)), effort.many(PARKED)
     with scratch() as folder:
         file = folder / "day.db"
@@ -86,7 +86,7 @@ def _memory(folder: Path, parked: int) -> str:
 
 
 def sizes(file: Path) -> dict[str, int]:
-    """Of a store that nobody has open: all that is in use, and by table with its indexes."""
+    """The size of a store that nobody has open: the total in use, and each table with its indexes."""
     with closing(sqlite3.connect(file)) as base:
         (pages,), (free,), (size,) = (
             base.execute(f"PRAGMA {name}").fetchone()
@@ -96,7 +96,7 @@ def sizes(file: Path) -> dict[str, int]:
         try:
             tables = base.execute(BY_TABLE).fetchall()
         except sqlite3.OperationalError:
-            # a SQLite that was built without this table tells the sum alone
+            # a SQLite that was built without dbstat provides only the total
             tables = []
     return found | dict(tables)
 
@@ -117,7 +117,7 @@ async def day(file: str, count: str) -> dict[str, float]:
 
 
 async def purge(file: str) -> dict[str, float]:
-    """All that a purge may remove, as if the day were long ago."""
+    """Removes everything that a purge may remove, as if the day were long ago."""
     log = EventLog(await open_store(f"sqlite:///{file}"))
     old = await log.purge(before=log.now() + 1.0)
     await log.close()
@@ -141,9 +141,9 @@ def _begin(message: UserMessage, thread: ThreadState, now: float) -> Decision[ob
     return Decision(None, (*begun.events, StepStarted(1)))
 
 
-def _write(said: Event, thread: ThreadState, now: float) -> Decision[object]:
+def _write(event: Event, thread: ThreadState, now: float) -> Decision[object]:
     assert thread.run is not None, "a message has begun one"
-    return Decision(None, runs.write(thread, thread.run.fence, (said,), after=thread.run.seq).events)
+    return Decision(None, runs.write(thread, thread.run.fence, (event,), after=thread.run.seq).events)
 
 
 def _finish(thread: ThreadState, now: float) -> Decision[object]:

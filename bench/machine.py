@@ -1,4 +1,4 @@
-"""What the system tells: cores, processor time, memory. Knows no server and no figure."""
+"""Reads cores, processor time and memory from the system. It knows no server and no figure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CACHE = ROOT / ".cache" / "bench"
 
 
 def cores() -> tuple[int, int]:
-    """The core of the server and the core of the load; the same where there is only one."""
+    """The core of the server and the core of the load; the same if there is only one."""
     free = sorted(os.sched_getaffinity(0))
     return free[-1], free[0]
 
@@ -29,12 +29,12 @@ def cpu_of(pid: int, *, thread: int | None = None) -> float:
     """Seconds of processor time that all threads of this process have used, or this one of them."""
     if thread is not None:
         return int(Path(f"/proc/{pid}/task/{thread}/schedstat").read_text().split()[0]) / 1e9
-    # the number of another process's clock, as clock_getcpuclockid(3) makes it: ticks of 10 ms are too coarse
+    # the clock id of another process, as clock_getcpuclockid(3) computes it: ticks of 10 ms are too coarse
     return time.clock_gettime((~pid << 3) | 2)
 
 
 def cpu_of_children(pid: int) -> float:
-    """Of all that this process has started and that runs; what ends between two looks is not counted."""
+    """Of all running children of this process; one that ends between two readings is not counted."""
     used = 0.0
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         with suppress(OSError):
@@ -48,7 +48,7 @@ def own_cpu() -> float:
 
 
 class Meter:
-    """Processor time and wall time between two looks; `database` is the process whose children are one."""
+    """Processor time and wall time between two readings; `database` is the parent of its processes."""
 
     def __init__(self, pids: Iterable[int], database: int | None = None) -> None:
         self._pids = list(pids)
@@ -79,7 +79,7 @@ def allow_many_files() -> int:
     return hard
 
 
-def described() -> dict[str, str]:
+def describe_machine() -> dict[str, str]:
     return {
         "commit": _commit(),
         "machine": f"{_processor()}, {os.cpu_count()} cores",
@@ -89,15 +89,15 @@ def described() -> dict[str, str]:
 
 
 def _commit() -> str:
-    told = subprocess.run(
+    found = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    return told.stdout.strip() or "unknown"
+    return found.stdout.strip() or "unknown"
 
 
 def _processor() -> str:
-    told = Path("/proc/cpuinfo")
-    for line in told.read_text().splitlines() if told.exists() else []:
+    file = Path("/proc/cpuinfo")
+    for line in file.read_text().splitlines() if file.exists() else []:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.rounds import busy, in_turns, trips
+from bench.rounds import alternate, busy, trips
 from bench.server_process import app, scratch
 from bench.table import Effort, Line, ms
 
@@ -15,7 +15,7 @@ def measure(effort: Effort) -> Line:
         app("whole", f"sqlite:///{folder}/p1.db") as ours,
         app("fastapi_futures") as theirs,
     ):
-        got = in_turns(
+        got = alternate(
             {"farhand": trips(ours, effort, users=USERS), "FastAPI": trips(theirs, effort, users=USERS)},
             effort,
         )

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 
 from bench.peers import command
-from bench.rounds import Measure, in_turns, trips
+from bench.rounds import Measure, alternate, trips
 from bench.server_process import app, scratch, serving
 from bench.table import Effort, Line, ms
 
@@ -29,7 +29,7 @@ def measure(effort: Effort) -> list[Line]:
                 continue
             theirs = stack.enter_context(serving(how))
             contenders[peer] = trips(theirs, patient, users=USERS, dialect="turns")
-        got = in_turns(contenders, effort)
+        got = alternate(contenders, effort)
     return [_line(peer, got, missing.get(peer)) for peer in NAMES]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.rounds import busy, in_turns, trips
+from bench.rounds import alternate, busy, trips
 from bench.server_process import app
 from bench.table import Effort, Line, ms
 
@@ -11,7 +11,7 @@ USERS = 64
 
 def measure(effort: Effort) -> Line:
     with app("whole", "memory:") as ours, app("bare") as theirs:
-        got = in_turns(
+        got = alternate(
             {"farhand": trips(ours, effort, users=USERS), "bare": trips(theirs, effort, users=USERS)}, effort
         )
     farhand, bare = got["farhand"], got["bare"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from bench.rounds import in_turns
+from bench.rounds import alternate
 from bench.server_process import app, scratch
 from bench.table import Effort, Line, us
 
@@ -15,7 +15,7 @@ USERS = 16
 
 def measure(effort: Effort) -> Line:
     with scratch() as folder, app("bare") as bare:
-        got = in_turns(
+        got = alternate(
             {
                 "farhand": lambda number: _answers(folder / f"{number}.ids", effort.many(CALLS)),
                 "plain": lambda _: bare.load("bare_posts", users=USERS, seconds=effort.seconds / 2),

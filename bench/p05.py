@@ -1,8 +1,8 @@
 """P5: text deltas to one reader, against a bare ASGI writer.
 
-One at a time: the model is slower than words are gathered for, so that each leaves in an event of its own;
-the bare writer keeps the same pace. Under backlog: the model never waits; the bare writer gives way after
-each word.
+One at a time: the model is slower than the interval in which words are joined, so that each is sent in its
+own event; the bare writer has the same pace. Under backlog: the model never waits; the bare writer yields
+after each word.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from __future__ import annotations
 from typing import Any
 
 from bench.dialects import PACE_SEC
-from bench.rounds import Measure, in_turns
+from bench.rounds import Measure, alternate
 from bench.server_process import Server, app
 from bench.table import Effort, Line, us
 
 PACED, BACKLOG = 300, 30_000
 ALONE = 0.95
-"""So many of the words must have left alone for the figure to be one of single words."""
+"""The share of words that must have been sent alone for the figure to be valid."""
 
 Got = dict[str, dict[str, float]]
 
 
 def measure(effort: Effort) -> list[Line]:
-    # a request has its own costs: with too few words they would be the figure
+    # with too few words, the cost of the request itself would dominate
     paced, backlog = max(100, effort.many(PACED)), effort.many(BACKLOG)
     with app("whole", "memory:") as ours, app("bare") as theirs:
-        got = in_turns(
+        got = alternate(
             {
                 "paced": _deltas(ours, "paced", paced),
                 "bare paced": _deltas(theirs, "paced", paced),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bench.rounds import in_turns
+from bench.rounds import alternate
 from bench.server_process import app, scratch
 from bench.table import Effort, Line
 
@@ -13,7 +13,7 @@ STREAMS = 10_000
 
 def measure(effort: Effort) -> Line:
     count = effort.many(STREAMS)
-    got = in_turns({"farhand": lambda _: _ours(count), "bare": lambda _: _bare(count)}, effort)
+    got = alternate({"farhand": lambda _: _ours(count), "bare": lambda _: _bare(count)}, effort)
     ours, bare = got["farhand"], got["bare"]
     kib = ours["each"] / 1024
     return Line(

@@ -1,4 +1,4 @@
-"""P7: parked calls. What they cost in memory, and what settling one costs when very many wait."""
+"""P7: the memory of parked calls, and the cost of settling one when very many wait."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bench.apps.whole import make_app, open_url
 from bench.pending import AT_ONCE, OWNER, Pending
-from bench.rounds import Measure, in_turns
+from bench.rounds import Measure, alternate
 from bench.server_process import app, run_alone, scratch
 from bench.table import Effort, Line, medians, us
 from farhand.core.outcome import Success
@@ -40,7 +40,7 @@ def _settling(effort: Effort) -> Line:
     with scratch() as folder:
         for count in counts:
             run_alone("bench.p07", "fill", str(folder / f"{count}.db"), str(count))
-        got = in_turns({str(count): _settled(folder / f"{count}.db") for count in counts}, effort)
+        got = alternate({str(count): _settled(folder / f"{count}.db") for count in counts}, effort)
     few, *_, many = got.values()
     ratio = many["each"] / few["each"]
     return Line(
@@ -78,14 +78,14 @@ def _memory(effort: Effort) -> Line:
     rounds = effort.rounds if is_full else 1
     got = medians([_parked(counts) for _ in range(rounds)])
     growth = got["growth"]
-    told = ", ".join(f"{got[str(count)] / 2**20:.1f} MiB with {count:,}" for count in counts)
+    sizes = ", ".join(f"{got[str(count)] / 2**20:.1f} MiB with {count:,}" for count in counts)
     return Line(
         "P7",
         f"memory of the server per parked call, from {counts[1]:,} to {counts[2]:,}",
         "none",
         f"{growth:.0f} B",
         growth < NOTHING if is_full else None,
-        f"{told}, parked by the server itself, each for a message of its own; its caches of a fixed size are"
+        f"{sizes}, parked by the server itself, each for its own message; its caches of a fixed size are"
         f" full with {FILLED:,}; {f'medians of {rounds} rounds' if is_full else 'one round, no verdict'}",
         {"parked": got},
     )

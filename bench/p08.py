@@ -1,4 +1,4 @@
-"""P8: very many calls that expire within one second. How long does the loop have no time for others?"""
+"""P8: how long the event loop is blocked when very many calls expire within one second."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def expire(file: str, count: int) -> dict[str, float]:
     async with asyncio.TaskGroup() as group:
         ticking = group.create_task(ticker.run())
         async with asyncio.timeout(WITHIN_SEC):
-            # nobody tells when the last of all is settled
+            # there is no event for the last settled call
             # the cheapest question there is: to count them all would be a stall of its own
             while await store.open_calls(CallFilter(due_before=due_at + 1.0), limit=1):  # noqa: ASYNC110
                 await asyncio.sleep(0.5)
@@ -73,7 +73,7 @@ async def expire(file: str, count: int) -> dict[str, float]:
 
 
 class _Ticker:
-    """Wants a turn all the time; notes how long it had to wait for one at most."""
+    """Runs on the loop all the time, and records the longest time it had to wait."""
 
     def __init__(self) -> None:
         self.wall = 0.0
@@ -82,8 +82,8 @@ class _Ticker:
 
     async def run(self) -> None:
         while True:
-            # that the machine was busy with others is no stall of ours; that the writer was busy is, whether
-            # it held the lock of the interpreter or the core
+            # time used by other processes is not a stall of ours; time used by the writer is, whether it held
+            # the interpreter lock or the core
             wall, whole, loop = time.perf_counter(), time.process_time(), time.thread_time()
             await asyncio.sleep(0.001)
             self.wall = max(self.wall, time.perf_counter() - wall)

@@ -1,8 +1,8 @@
-"""P9: how long one durable round trip takes when there is only one user, against FastAPI with futures."""
+"""P9: the latency of a durable round trip with a single user, against FastAPI with futures."""
 
 from __future__ import annotations
 
-from bench.rounds import in_turns, trips
+from bench.rounds import alternate, trips
 from bench.server_process import app, scratch
 from bench.table import Effort, Line, ms
 
@@ -13,7 +13,7 @@ def measure(effort: Effort) -> Line:
         app("whole", f"sqlite:///{folder}/p9.db") as ours,
         app("fastapi_futures") as theirs,
     ):
-        got = in_turns(
+        got = alternate(
             {"farhand": trips(ours, effort, users=1), "FastAPI": trips(theirs, effort, users=1)}, effort
         )
     ratio = got["farhand"]["p50"] / got["FastAPI"]["p50"]

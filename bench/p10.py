@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from bench.rounds import in_turns, trips
+from bench.rounds import alternate, trips
 from bench.server_process import Server, app, load, scratch
 from bench.table import NO_TARGET, Effort, Line, ms
 from tests.postgres import Cluster, running_cluster
@@ -23,7 +23,7 @@ def measure(effort: Effort) -> list[Line]:
         try:
             cluster = stack.enter_context(running_cluster())
         except (FileNotFoundError, AssertionError) as fault:
-            # what fails once it runs is a fault of the measurement, and told as that
+            # a failure after the start is an error of the measurement, and is reported as one
             return [Line("P10", WHAT, "≥ 0.5x trips/s", "–", None, f"no PostgreSQL here: {fault}")]
         return _measure(effort, cluster)
 
@@ -39,7 +39,7 @@ def _measure(effort: Effort, cluster: Cluster) -> list[Line]:
     ):
         sqlite_trips = trips(one, effort, users=USERS)
         two_workers = _Two([first, second], effort.seconds, cluster.pid)
-        got = in_turns(
+        got = alternate(
             {
                 "two workers": two_workers.busy,
                 "SQLite": sqlite_trips,
@@ -52,7 +52,8 @@ def _measure(effort: Effort, cluster: Cluster) -> list[Line]:
 
 
 def lines(got: Mapping[str, dict[str, float]]) -> list[Line]:
-    """The wake is judged with as many users as the target names; with few it tells what the way takes."""
+    """The wake-up time has a verdict for the number of users in the target; with few users it is
+    informative."""
     two, sqlite, half, few = (
         got[name] for name in ("two workers", "SQLite", "half as many trips", "few users")
     )
@@ -68,17 +69,17 @@ def lines(got: Mapping[str, dict[str, float]]) -> list[Line]:
     ]
 
 
-def _wake(who: str, got: dict[str, float], told: str, within: float | None = None) -> Line:
-    # with what was measured beside it: the client that was the bottleneck has no verdict here either
+def _wake(who: str, got: dict[str, float], detail: str, within: float | None = None) -> Line:
+    # with the other values: there is no verdict if the load client was the bottleneck
     values = {who: got}
     if within is None:
-        return Line("P10", f"{WAKE}, {who}", NO_TARGET, ms(got["wake"]), None, told, values)
+        return Line("P10", f"{WAKE}, {who}", NO_TARGET, ms(got["wake"]), None, detail, values)
     target = f"≤ {within * 1000:.0f} ms"
-    return Line("P10", f"{WAKE}, {who}", target, ms(got["wake"]), got["wake"] <= within, told, values)
+    return Line("P10", f"{WAKE}, {who}", target, ms(got["wake"]), got["wake"] <= within, detail, values)
 
 
 def _spent(got: dict[str, float]) -> str:
-    """What of a core each part had; what is not pinned also meets the load client."""
+    """The share of a core that each part used; processes that are not pinned compete with the load client."""
     workers, database, client = (got[name] / got["seconds"] for name in ("cpu", "database", "client"))
     return (
         f"both workers used {workers:.0%} of the one core that they have, the database {database:.0%} of a"
@@ -87,7 +88,7 @@ def _spent(got: dict[str, float]) -> str:
 
 
 class _Two:
-    """Two workers under three loads; what they can do at most tells how many half of the trips are."""
+    """Two workers under three loads; half of their highest rate is the second load."""
 
     def __init__(self, workers: Sequence[Server], seconds: float, database: int) -> None:
         self._workers = workers

@@ -1,4 +1,4 @@
-"""P11: a restart with very many parked calls. How long until `farhand run` answers requests?"""
+"""P11: how long `farhand run` takes to answer requests after a restart with very many parked calls."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def measure(effort: Effort) -> Line:
 def _ready_after(folder: Path, name: str) -> float:
     store = ("--store", f"sqlite:///{folder / name}")
     command = [sys.executable, "-m", "farhand", "run", "bench.apps.whole:agent", *store, "--port"]
-    # compiled once, like what is installed, also where Python is told to leave nothing behind
+    # compiled once, like an installed package, even if Python is told to write no bytecode
     compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
     with serving(command, {**compiled, "XDG_CONFIG_HOME": str(folder)}, is_farhand=True) as ours:
         return ours.ready_after

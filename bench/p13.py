@@ -6,7 +6,7 @@ import asyncio
 
 from bench.machine import ROOT
 from bench.reads import Reads, read_by_turns
-from bench.rounds import in_turns, trips
+from bench.rounds import alternate, trips
 from bench.server_process import app, configurations, home, scratch
 from bench.table import Effort, Line, ms
 
@@ -19,7 +19,7 @@ def measure(effort: Effort) -> list[Line]:
         app("whole", f"sqlite:///{folder}/turns.db") as turns,
         app("whole", f"sqlite:///{folder}/held.db") as held,
     ):
-        got = in_turns(
+        got = alternate(
             {
                 "turn": trips(turns, effort, users=USERS, dialect="turns"),
                 "held": trips(held, effort, users=USERS),
@@ -38,7 +38,7 @@ def measure(effort: Effort) -> list[Line]:
         f" {trip['rate']:.0f} trips/s",
         got,
     )
-    # the reads are counted in this process, which has no other farhand than its own
+    # the reads are counted in this process, which can only import its own farhand
     return [spent, _reads()] if home.get() == ROOT else [spent]
 
 
@@ -52,13 +52,13 @@ def _reads() -> Line:
         "0 when cached",
         f"{reads.cached.total()}",
         reads.cached.total() == 0,
-        told(reads),
+        describe_reads(reads),
         {"cached": dict(reads.cached), "not cached": dict(reads.afresh)},
     )
 
 
-def told(reads: Reads) -> str:
-    """What was read, by name."""
+def describe_reads(reads: Reads) -> str:
+    """The reads by name."""
     cached = ", ".join(f"{name} {count}" for name, count in reads.cached.items()) or "nothing"
     afresh = ", ".join(f"{name} {count}" for name, count in reads.afresh.items()) or "nothing"
     return f"cached: {cached}; by a server that has just started: {afresh}"

@@ -1,7 +1,7 @@
-"""P14: live chats of one core: streams of 50 words a second each, stored as they are said.
+"""P14: live chats per core: streams of 50 words a second each, stored as they arrive.
 
-How many chats a core holds is told from the processor time of a word, at 80 % of the core: a busy machine
-moves that less than anything that is timed. How late the words were is told beside it.
+The number of chats is computed from the processor time of a word, at 80 % of a core, because the load of the
+machine affects processor time less than wall time. The delay of the words is reported as well.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from bench.peers import command
-from bench.rounds import Measure, in_turns
+from bench.rounds import Measure, alternate
 from bench.server_process import Server, app, scratch, serving
 from bench.table import Effort, Line, ms, us
 
 RATE = 50.0
 """Words a second of each chat."""
 CHATS, FEW = 100, 20
-"""At once; few where a word costs so much that a core holds no more."""
+"""Concurrent chats; few if a word is so expensive that a core supports no more."""
 FULL = 0.8
 LATE_SEC = 0.1
 PEER = "pydantic_ai"
@@ -29,7 +29,7 @@ def measure(effort: Effort) -> list[Line]:
 
 
 def _said_here(effort: Effort) -> list[Line]:
-    """The model is a function of the server's own."""
+    """The model is a function in the server."""
     with ExitStack() as stack:
         folder = stack.enter_context(scratch())
         ours = stack.enter_context(app("whole", f"sqlite:///{folder}/p14.db"))
@@ -38,7 +38,7 @@ def _said_here(effort: Effort) -> list[Line]:
         how = command(PEER)
         if not isinstance(how, str):
             contenders[PEER] = _chats(stack.enter_context(serving(how)), effort, FEW)
-        got = in_turns(contenders, effort)
+        got = alternate(contenders, effort)
     what = f"live chats of {RATE:g} words/s per core, durable, against"
     lines = [
         _line(f"{what} FastAPI StreamingResponse, nothing kept", got, "FastAPI", target=0.9),
@@ -56,7 +56,7 @@ def _through_a_provider(effort: Effort) -> Line:
             app("whole", f"sqlite:///{folder}/p14.db", "--provider", address) as ours,
             app("fastapi_openai", address) as theirs,
         ):
-            got = in_turns(
+            got = alternate(
                 {"farhand": _chats(ours, effort, FEW), "FastAPI": _chats(theirs, effort, FEW)}, effort
             )
     what = "the same through a provider that speaks OpenAI's wire, against FastAPI + the official library"
@@ -93,7 +93,7 @@ def _lateness(ours: dict[str, float]) -> Line:
         ms(ours["p99"]),
         ours["p99"] <= LATE_SEC,
         f"p50 {ms(ours['p50'])}; the server used {share:.0%} of its core, and {ours['share']:.0%} of the"
-        " words that were due were heard in time",
+        " words that were due arrived in time",
         {"farhand": ours},
     )
 

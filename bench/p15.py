@@ -1,4 +1,4 @@
-"""P15: a thread of 2,000 messages is opened, a page of 10,000 threads is listed; over HTTP, with SQLite."""
+"""P15: opening a thread of 2,000 messages, and listing a page of 10,000 threads; over HTTP, with SQLite."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 
 from bench.apps.whole import make_app
 from bench.pending import AT_ONCE, OWNER
-from bench.synthetic_run import SyntheticRun
-from bench.rounds import in_turns
+from bench.rounds import alternate
 from bench.server_process import app, run_alone, scratch
+from bench.synthetic_run import SyntheticRun
 from bench.table import Effort, Line, ms
 from farhand.agent.service import AgentService
 from farhand.core.decide.decision import Decision
@@ -28,7 +28,7 @@ def measure(effort: Effort) -> list[Line]:
         file = folder / "p15.db"
         run_alone("bench.p15", str(file), str(messages), str(threads))
         # a server that has just started: the thread is read from the disk
-        got = in_turns({"both": lambda _: _looked(str(file))}, effort)["both"]
+        got = alternate({"both": lambda _: _looked(str(file))}, effort)["both"]
     return [
         Line(
             "P15",

@@ -1,4 +1,4 @@
-"""Processor time of a round trip, a word or a result, by part and by function: whose code it went to."""
+"""Processor time of a round trip, a word or a result, by part of the program and by function."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTS = {
     "uvicorn": "HTTP server (uvicorn)",
     "starlette": "HTTP server (uvicorn)",
     "farhand/cli": "HTTP server (uvicorn)",
-    "farhand/server": "door, limits, routing",
+    "farhand/server": "authentication, limits, routing",
     "farhand/wire": "reading and framing",
     "farhand/faces": "chat stream and results",
     "farhand/agent": "loop and model",
@@ -33,7 +33,7 @@ OTHERS = "event loop and the rest"
 
 
 def measure(effort: Effort) -> list[tuple[str, float]]:
-    """Seconds of a durable round trip for each part, with all that it called in C; the largest first."""
+    """Seconds of a durable round trip for each part, including the C code it calls; the largest first."""
     trip = _spent(DURABLE, effort)
     spent: dict[str, float] = {}
     for (file, _, _), share in _shares(trip.profile, with_c=True).items():
@@ -42,8 +42,8 @@ def measure(effort: Effort) -> list[tuple[str, float]]:
     return sorted([*parts, ("store, writer's thread", trip.beside)], key=lambda part: -part[1])
 
 
-def profiled(effort: Effort, most: int = 12) -> str:
-    """The functions in which each way spends most by itself, as tables."""
+def report_profile(effort: Effort, most: int = 12) -> str:
+    """Tables of the functions with the largest own time in each case."""
     return "\n\n".join(_table(way, _spent(way, effort), most) for way in (DURABLE, IN_MEMORY, WORD, RESULT))
 
 
@@ -53,7 +53,7 @@ Where: TypeAlias = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class _Way:
-    """What is asked of a server, and of which one: it has a folder of its own."""
+    """A load, and the options of the server that gets it; each has its own folder."""
 
     name: str
     options: Callable[[Path, Effort], tuple[str, ...]]
@@ -92,7 +92,7 @@ RESULT = _Way(
 
 
 def _spent(way: _Way, effort: Effort) -> _Spent:
-    """What it costs, and how it is divided: without the profile, which slows the loop's thread alone."""
+    """The cost, measured without the profiler, which would slow the loop's thread, and how it is divided."""
     with scratch() as folder:
         file = folder / "profile"
         with app("whole", *way.options(folder, effort), "--profile", str(file)) as ours:
@@ -115,14 +115,14 @@ def _table(way: _Way, spent: _Spent, most: int) -> str:
     )
     rows = [head, "", "| function | own time | of the loop |", "|---|---|---|"]
     rows += [
-        f"| {_called(where)} | {us(share * spent.on_loop)} | {share:.1%} |" for where, share in own[:most]
+        f"| {_describe(where)} | {us(share * spent.on_loop)} | {share:.1%} |" for where, share in own[:most]
     ]
     rest = sum(share for _, share in own[most:])
     return "\n".join([*rows, f"| all others | {us(rest * spent.on_loop)} | {rest:.1%} |"])
 
 
 def _shares(profile: dict[Any, Any], *, with_c: bool = False) -> dict[Where, float]:
-    """Of the loop's time, each function's own; `with_c`, what it called in C is its own, too."""
+    """Each function's own share of the loop's time; `with_c` includes the C code it calls."""
     spent: dict[Where, float] = {}
     for where, (_, _, own, _, callers) in profile.items():
         if where[0] != "~" or not with_c:
@@ -138,8 +138,8 @@ def _part(file: str) -> str:
     return next((name for place, name in PARTS.items() if f"/{place}/" in file), OTHERS)
 
 
-def _called(where: Where) -> str:
-    """Its name, and the last part of its place; what is written in C has only a name."""
+def _describe(where: Where) -> str:
+    """Its name and the end of its path; C functions have only a name."""
     file, line, name = where
     if file == "~":
         return f"`{name.strip('<>')}`"

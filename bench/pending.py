@@ -1,4 +1,4 @@
-"""Calls that wait, in any number: their threads are written as a run would have left them, parked."""
+"""Creates any number of waiting calls: their threads are written as parked runs would have left them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from farhand.core.state import ThreadState
 from farhand.core.tool import Tool
 
 OWNER = Owner("tenanter", "answerer")
-"""Who the load client is when it answers."""
+"""The owner as whom the load client answers."""
 
 INPUT: dict[str, object] = {"url": "https://example.org/report"}
 AT_ONCE = 64
@@ -22,8 +22,8 @@ AT_ONCE = 64
 
 @dataclass(frozen=True)
 class Pending:
-    """`each`: calls of one run that are to be answered. With `beside`, one more stays open, so that the
-    answers wake nobody and cost what they cost alone."""
+    """`each` is the number of calls of one run to be answered. With `beside`, one more stays open, so that
+    the answers do not resume the run, whose cost would be added."""
 
     service: AgentService
     tool: Tool

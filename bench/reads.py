@@ -1,4 +1,4 @@
-"""What a store is asked for an AI SDK answer: the page posts its thread again, with the result in it."""
+"""Counts the store reads of an AI SDK answer, for which the page posts its thread again with the result."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from farhand.server.app import App
 from farhand.store.base import Store
 from farhand.store.open import open_store
 
-# what is counted here must be what the guards count
+# the reads counted here must be those that the guards count
 from tests.guards.trip import BY_THE_CLOCK, CALL, INPUT, asked_of, make_app, post
 
-WRITES = frozenset({"append", "tell", "delete"})
+WRITES = frozenset({"append", "add_to_feed", "delete"})
 WARM = 3
-"""Turns before the one that counts: what is remembered once is not the price of a turn."""
+"""Turns before the one that is counted: one-time caching is not part of a turn."""
 
 
 @dataclass(frozen=True)
 class Reads:
-    """Of one answer, by the name of what was asked."""
+    """The reads of one answer, by the name of the method."""
 
     cached: Counter[str]
     """At the server that opened the call."""
@@ -88,18 +88,18 @@ class Turn:
         return {"id": f"{self.thread}-m", "role": "user", "parts": [{"type": "text", "text": "go"}]}
 
     async def _post(self, messages: list[dict[str, object]]) -> bytes:
-        heard: list[bytes] = []
+        received: list[bytes] = []
 
-        async def hear(message: Message) -> None:
-            heard.append(message.get("body", b""))
+        async def receive(message: Message) -> None:
+            received.append(message.get("body", b""))
 
         body = {"id": self.thread, "messages": messages, "wait": "turn"}
-        await post(self._app, "/api/chat", body, hear)
-        return b"".join(heard)
+        await post(self._app, "/api/chat", body, receive)
+        return b"".join(received)
 
 
 def count_reads(store: Store) -> Counter[str]:
-    """From now on; what is asked by the clock and what writes is left out."""
+    """Counts from now on, without periodic reads and writes."""
     asked: Counter[str] = Counter()
     for name in asked_of(Store) - BY_THE_CLOCK - WRITES:
         _count(store, name, asked)

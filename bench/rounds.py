@@ -1,4 +1,4 @@
-"""Contenders measured in turns, so that a busy moment of the machine hits all of them alike."""
+"""Measures contenders in alternating rounds, so that a busy moment of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from bench.table import BUSY, Effort, medians
 Measure: TypeAlias = Callable[[int], dict[str, Any]]
 
 
-def in_turns(contenders: Mapping[str, Measure], effort: Effort) -> dict[str, dict[str, float]]:
-    """The medians of each contender; `Measure` is told the number of the round."""
+def alternate(contenders: Mapping[str, Measure], effort: Effort) -> dict[str, dict[str, float]]:
+    """The medians of each contender; `Measure` gets the number of the round."""
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in contenders}
     for number in range(effort.rounds):
         for name, measure in contenders.items():

@@ -1,4 +1,4 @@
-"""A server in a process of its own, on a core of its own. Knows how it is started, not what it serves."""
+"""Runs a server in its own process, on its own core. It knows how it is started, not what it serves."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ home = ContextVar("home", default=ROOT)
 """The tree whose farhand is measured; references and load are always ours."""
 
 LENT = "bench/apps/lent.py"
-"""In the tree of a revision whose own app lacks something that is measured now; see `bench/comparison.py`."""
+"""Added to the tree of a revision whose own app lacks a measured feature; see `bench/comparison.py`."""
 
 configurations: list[str] = []
-"""What each server of farhand told when it was started; whoever prints it clears it before."""
+"""What each farhand server reported at its start. Cleared before each figure."""
 
 
 class Server:
@@ -42,13 +42,13 @@ class Server:
         return self.process.pid
 
     def load(self, kind: str, **spec: object) -> dict[str, Any]:
-        """What the load client saw, and what the server spent meanwhile."""
+        """The results of the load client, and the processor time of the server meanwhile."""
         return load([self], kind, **spec)
 
 
 @contextmanager
 def measured_in(tree: Path) -> Iterator[None]:
-    """The farhand of this tree is what is measured meanwhile."""
+    """Inside the block, the farhand of this tree is measured."""
     before = home.set(tree)
     try:
         yield
@@ -57,7 +57,7 @@ def measured_in(tree: Path) -> Iterator[None]:
 
 
 def _variables(tree: Path) -> dict[str, str]:
-    # its own sources, before those that are installed
+    # its own sources precede the installed ones
     return {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'src'}"}
 
 
@@ -69,7 +69,7 @@ def serving(
     core: int | None = None,
     is_farhand: bool = False,
 ) -> Iterator[Server]:
-    """A server that answers on the port it is told as its last argument, with these variables beside ours."""
+    """A server that listens on the port in its last argument, with these variables added to ours."""
     tree = home.get() if is_farhand else ROOT
     port = _free_port()
     begun = time.perf_counter()
@@ -92,8 +92,8 @@ def serving(
 
 @contextmanager
 def app(name: str, *options: str, on_load_core: bool = False) -> Iterator[Server]:
-    """One of `bench/apps`; farhand's own tells how it is configured. What only feeds a server is kept away
-    from its core."""
+    """One of `bench/apps`; farhand's own reports its configuration. An app that only feeds a server runs on
+    the core of the load."""
     module = "lent" if name == "whole" and (home.get() / LENT).exists() else name
     command = [sys.executable, "-m", f"bench.apps.{module}", *options]
     if name != "whole":
@@ -101,15 +101,15 @@ def app(name: str, *options: str, on_load_core: bool = False) -> Iterator[Server
             yield server
         return
     with scratch() as folder, serving([*command, "--tell", str(folder / "told")], is_farhand=True) as server:
-        told = (folder / "told").read_text()
+        configuration = (folder / "told").read_text()
         configurations.append(
-            f"{told}, load on core {cores()[1]}; unsigned requests get {_unsigned(server.port)}"
+            f"{configuration}, load on core {cores()[1]}; unsigned requests get {_unsigned(server.port)}"
         )
         yield server
 
 
 def load(servers: Sequence[Server], kind: str, **spec: object) -> dict[str, Any]:
-    """The load client on the other core, against the first of these; the others' time counts, too."""
+    """Runs the load client on the other core, against the first of these; the time of all servers counts."""
     spec = {
         "kind": kind,
         "port": servers[0].port,
@@ -121,7 +121,7 @@ def load(servers: Sequence[Server], kind: str, **spec: object) -> dict[str, Any]
 
 
 def run_alone(module: str, *arguments: str, core: int | None = None) -> dict[str, Any]:
-    """A module in a process and on a core of its own; what it printed last is its answer."""
+    """Runs a module in its own process and on its own core; its last printed line is the result."""
     where = cores()[0] if core is None else core
     tree = home.get() if core is None else ROOT
     if core is None:
@@ -140,27 +140,28 @@ def run_alone(module: str, *arguments: str, core: int | None = None) -> dict[str
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder on the disk of the repository: a temporary one may lie in memory, where nothing is durable."""
+    """A folder on the disk of the repository: a temporary folder may be in memory, where nothing is
+    durable."""
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as folder:
         yield Path(folder)
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> float:
-    """When it has answered a request: a socket that listens says nothing of the program behind it."""
+    """The time of its first response: a listening socket does not mean that the program is ready."""
     give_up = time.perf_counter() + START_WITHIN_SEC
     while (left := give_up - time.perf_counter()) > 0:
         if process.poll() is not None:
             raise RuntimeError(f"the server ended with {process.returncode} before it answered")
         if _answers(port, left):
             return time.perf_counter()
-        # a socket that is not there yet cannot be waited for from outside
+        # a socket that does not exist yet cannot be waited for
         time.sleep(0.002)
     raise TimeoutError("the server did not answer in time")
 
 
 def _unsigned(port: int) -> str:
-    """The status of an answer to somebody who does not say who they are."""
+    """The status of the response to a request without credentials."""
     request = post_request("/api/tools/ack", "", {"toolCallId": "call_0", "status": "success"})
     with socket.create_connection(("127.0.0.1", port), timeout=START_WITHIN_SEC) as line:
         line.sendall(request.replace(b"authorization: Bearer \r\n", b""))

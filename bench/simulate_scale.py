@@ -1,8 +1,8 @@
-"""How farhand grows: plays up to a million waiting calls with the costs of a few things.
+"""Simulates up to a million waiting calls with the measured costs of a few operations.
 
-`make bench ARGS=scale` measures those costs here and prints two tables: those, and what they mean for many
-waiting calls; so does `make bench` behind its own. With `ARGS=scale-keep` the costs are kept and the tables
-written into docs/explanation/scale.md; `ARGS=scale-kept` plays them again.
+`make bench ARGS=scale` measures those costs and prints two tables: the costs, and what they mean for many
+waiting calls; so does `make bench` after its own table. `ARGS=scale-keep` also saves the costs and writes the
+tables into docs/explanation/scale.md; `ARGS=scale-kept` repeats the simulation with the saved costs.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ MEAN_WAIT_SEC = 600.0
 """How long a call waits for its person, on average."""
 BUSY_AT_MOST = 0.6
 """A worker or a database that is busier than this is too full for bursts."""
-PLAYED_SEC = 30.0
+SIMULATED_SEC = 30.0
 ANSWERS_AT_MOST = 15_000
 COMMITS = 4
-"""Of a trip: the message, the call, its result, the end. `tests/guards` counts them."""
+"""Commits of a trip: the message, the call, its result, the end. `tests/guards` counts them."""
 
 
-def told(costs: Costs, about: dict[str, str]) -> str:
-    """Both, and what they are of: what stands in the page."""
+def page_text(costs: Costs, about: dict[str, str]) -> str:
+    """Both tables, and the circumstances of the measurement: the text of the page."""
     return f"{tables(costs)}\n\n{measured_on(about)} The database: {about['database']}."
 
 
 def tables(costs: Costs) -> str:
-    """Both, as Markdown."""
-    return f"{_table_of_costs(costs)}\n\n{_table_of_plays(costs)}"
+    """Both tables, as Markdown."""
+    return f"{_costs_table(costs)}\n\n{_simulation_table(costs)}"
 
 
-def _table_of_costs(costs: Costs) -> str:
+def _costs_table(costs: Costs) -> str:
     rows: list[tuple[str, ...]] = [
         ("round trip: processor time of the worker", f"{costs.trip_cpu * 1e3:.1f} ms"),
         ("round trip: processor time of the database", f"{costs.trip_database_cpu * 1e3:.1f} ms"),
@@ -63,7 +63,7 @@ def _held(costs: Costs) -> str:
     return f"{costs.held_transactions:.0f} transactions/s, {each:.2f} per stream"
 
 
-def _table_of_plays(costs: Costs) -> str:
+def _simulation_table(costs: Costs) -> str:
     head = (
         f"waiting calls ({MEAN_WAIT_SEC / 60:.0f} minutes on average)",
         "answers/s",
@@ -78,48 +78,48 @@ def _table_of_plays(costs: Costs) -> str:
 def _row(costs: Costs, waiting: int) -> tuple[str, ...]:
     rate = waiting / MEAN_WAIT_SEC
     workers = workers_for(costs, rate)
-    played = play(costs, rate, workers)
+    waits = simulate(costs, rate, workers)
     return (
         f"{waiting:,}".replace(",", " "),
         f"{rate:,.0f}".replace(",", " "),
         f"{workers}",
         f"{database_load(costs, rate):.2f}",
-        f"{played[49] * 1e3:.0f} / {played[98] * 1e3:.0f} ms",
+        f"{waits[49] * 1e3:.0f} / {waits[98] * 1e3:.0f} ms",
         _room(waiting * costs.parked_bytes),
     )
 
 
 def workers_for(costs: Costs, rate: float) -> int:
-    """So many that none is too busy."""
+    """The number of workers at which none is too busy."""
     return max(1, -(-int(rate * costs.trip_cpu * 1000) // int(BUSY_AT_MOST * 1000)))
 
 
 def database_load(costs: Costs, rate: float) -> float:
-    """How many of its cores are busy."""
+    """The number of busy database cores."""
     return rate * costs.trip_database_cpu
 
 
-def play(costs: Costs, rate: float, workers: int) -> list[float]:
-    """Answers arrive at random at any worker: from the answer to the run that goes on, by percent."""
+def simulate(costs: Costs, rate: float, workers: int) -> list[float]:
+    """Answers arrive at random at any worker. Returns the percentiles of the time until the run continues."""
     dice = random.Random(1)
     piece = costs.trip_cpu / COMMITS
     free = [0.0] * workers
     database = _Database(costs, workers)
     moment = 0.0
     for number in range(COMMITS * ANSWERS_AT_MOST):
-        # the other commits of a trip lie minutes before the answer or behind it: each comes by itself
+        # the other commits of a trip happen minutes before or after the answer, so each arrives alone
         moment += dice.expovariate(COMMITS * rate)
-        if moment > PLAYED_SEC:
+        if moment > SIMULATED_SEC:
             break
         worker = dice.randrange(workers)
         free[worker] = max(moment, free[worker]) + piece
         database.write(free[worker], worker, answered_at=moment if number % COMMITS == 0 else None)
-    return quantiles((each + piece for each in database.kept_after()), n=100)
+    return quantiles((each + piece for each in database.times_until_stored()), n=100)
 
 
 class _Database:
-    """Each worker has one transaction at a time, and what comes while it runs shares the next one. They end
-    one after the other, whoever's they are: a NOTIFY takes a lock of the whole server for that."""
+    """Each worker has one transaction at a time; everything that arrives while it runs shares the next one.
+    All transactions commit one after the other, since NOTIFY takes a lock of the whole server."""
 
     def __init__(self, costs: Costs, workers: int) -> None:
         self._costs = costs
@@ -134,15 +134,15 @@ class _Database:
         self._arrivals[self._number] = answered_at
         self._will(at, "arrives", worker)
 
-    def kept_after(self) -> Iterator[float]:
-        """Plays all that was written; how long each answer took until it was kept."""
+    def times_until_stored(self) -> Iterator[float]:
+        """Simulates all writes; yields how long each answer took until it was stored."""
         while self._moments:
             at, number, what, worker = heappop(self._moments)
             if what == "arrives":
                 self._waiting[worker].append(self._arrivals.pop(number))
             elif what == "is written":
                 self._unlocked_at = max(at, self._unlocked_at) + self._costs.alone
-                self._will(self._unlocked_at, "is kept", worker)
+                self._will(self._unlocked_at, "is stored", worker)
             else:
                 yield from (at - each for each in self._running[worker] if each is not None)
                 self._running[worker] = []

@@ -1,5 +1,5 @@
-"""Runs that are decided whole and stored by one append, by the rules that every run has: nobody advances them
-in between, and no model is asked."""
+"""Runs that are decided completely and stored in one append, by the same rules as every run, but without a
+worker or a model."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from farhand.core.state import ThreadState
 from farhand.messages import Text, UserMessage
 
 FENCE = 1
-"""Of the first claim on a run."""
+"""The fence of the first claim on a run."""
 
 
 class SyntheticRun:
-    """One run, in a thread that has none at work."""
+    """One run, in a thread without an active run."""
 
     def __init__(self, thread: ThreadState, now: float, settings: Settings) -> None:
         self._thread = ThreadState(owner=thread.owner, thread_id=thread.thread_id, version=thread.version)
@@ -32,16 +32,16 @@ class SyntheticRun:
         self._add(*runs.begin(self._thread, message, runs.NewRun(run_id)).events)
 
     def park(self, openings: list[Opening]) -> None:
-        """One step with these calls, and the run lets go."""
+        """Adds one step with these calls, then parks the run."""
         self._openings = openings
         self._finish(StepResult(step=1, stop_reason="calls", calls=tuple(openings)))
         self._add(*runs.park(self._thread, FENCE).events)
 
     def answer(self, text: str) -> None:
-        """One step with this text, and the run ends."""
-        said = (TextAdded(0, text),)
+        """Adds one step with this text, then ends the run."""
+        written = (TextAdded(0, text),)
         self._finish(
-            StepResult(step=1, stop_reason="end", written=said, after=2, is_last=True, is_delivered=True)
+            StepResult(step=1, stop_reason="end", written=written, after=2, is_last=True, is_delivered=True)
         )
 
     def decision(self) -> Decision[None]:

@@ -1,4 +1,4 @@
-"""What was measured, and how it is told: a line for each figure, a table of them."""
+"""The results: a line for each figure, and their table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 NO_TARGET = "–"
-"""Of a line that only tells."""
+"""For a line without a target."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Effort:
     rounds: int = 3
     seconds: float = 3.0
     scale: float = 1.0
-    """Of how many things are held, parked or expired."""
+    """Factor for the number of held, parked or expired calls."""
 
     def many(self, count: int) -> int:
         return max(1, int(count * self.scale))
@@ -30,17 +30,17 @@ class Line:
     target: str
     measured: str
     ok: bool | None
-    """None where it could not be measured here, or where no target is."""
+    """None if it could not be measured here, or has no target."""
     detail: str = ""
     values: dict[str, Any] = field(default_factory=dict)
     on: str = ""
-    """What the measured servers themselves told of how they were configured."""
+    """The configuration that the measured servers reported themselves."""
     is_client_busy: bool = False
-    """The load client had no time to spare, so that the figure may be its own."""
+    """The load client was the bottleneck, so the figure may be its own."""
 
     @classmethod
     def of(cls, plain: dict[str, Any]) -> Line:
-        """As `plain` wrote it down."""
+        """The line that `plain` saved."""
         return cls(**{name: value for name, value in plain.items() if name != "verdict"})
 
     @property
@@ -56,29 +56,29 @@ class Line:
 
 
 BUSY = 0.9
-"""A load client that works for this much of the time may have measured itself."""
+"""A load client that is busy for this share of the time may have measured itself."""
 
 BY_THE_WALL = frozenset({"P1", "P2", "P3", "P9", "P10"})
-"""What a busy client spoils; processor time of the server is the same however slowly it is asked."""
+"""Figures that a busy client distorts; the server's processor time does not depend on the client."""
 
 
-def judged(line: Line) -> Line:
-    """Without a verdict, where the load client may have been what was measured."""
+def judge(line: Line) -> Line:
+    """The line without its verdict if the load client may have measured itself."""
     if line.number in BY_THE_WALL and any(share >= BUSY for share in _shares(line.values)):
         return replace(line, ok=None, is_client_busy=True)
     return line
 
 
 def busiest(lines: list[Line]) -> str:
-    """Whether the load client had time to spare, over all that it measured."""
+    """How busy the load client was at most."""
     found = [(share, line.number) for line in lines for share in _shares(line.values)]
     if not found:
         return "was not needed"
     shares = {number: share for share, number in sorted(found)}
     number = max(shares, key=lambda each: shares[each])
-    told = f"busy for {shares[number]:.0%} of the time at most ({number})"
+    text = f"busy for {shares[number]:.0%} of the time at most ({number})"
     over = [each for each, share in shares.items() if share >= BUSY]
-    return f"{told}; what it measured of itself: {', '.join(over)}" if over else told
+    return f"{text}; the bottleneck of {', '.join(over)}" if over else text
 
 
 def _shares(values: dict[str, Any]) -> list[float]:
@@ -91,17 +91,17 @@ def medians(results: list[dict[str, Any]]) -> dict[str, float]:
     return {key: median(each[key] for each in results) for key in results[0]}
 
 
-def printed(lines: list[Line]) -> str:
+def format_lines(lines: list[Line]) -> str:
     head = ("", "what", "target", "measured", "verdict")
     rows = [head, *((each.number, each.what, each.target, each.measured, each.verdict) for each in lines)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    told: list[str] = []
+    text: list[str] = []
     for row, line in zip(rows, [None, *lines], strict=True):
-        told.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        text.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
         if line is not None:
-            said = (line.detail, f"on: {line.on}" if line.on else "")
-            told += [" " * (widths[0] + 2) + each for each in said if each]
-    return "\n".join(told)
+            details = (line.detail, f"on: {line.on}" if line.on else "")
+            text += [" " * (widths[0] + 2) + each for each in details if each]
+    return "\n".join(text)
 
 
 def ms(seconds: float) -> str:

@@ -1,6 +1,7 @@
-"""What one log is to be, beside what it is: counted, so a busy machine tells the same as a quiet one.
+"""Targets of the event log and the store, and their current values. They are counted, so the load of the
+machine does not matter.
 
-The trip is the one that `tests/guards` bounds, through the whole app with SQLite and without an HTTP server.
+The trip is the one that `tests/guards` bounds, through the complete app with SQLite, without an HTTP server.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TRIPS, WARM = 20, 5
 _LEFT_OUT = (str(Path(asyncio.__file__).parent), str(ROOT / "tests"), str(ROOT / "bench"))
 
 
-def told() -> str:
+def report_targets() -> str:
     """The table, as Markdown."""
     rows = [("", "wanted", "is"), ("---", "---", "---"), *_store(), *_trip(), *_answers()]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
@@ -101,7 +102,7 @@ def _answer(name: str, cached: Counter[str], afresh: Counter[str]) -> tuple[str,
 
 @dataclass
 class _Count:
-    """Of all trips together. `is_on` while one is made; threads of the store are traced from their start.
+    """Counts of all trips together. `is_on` during a trip; threads of the store are traced from their start.
 
     `switches` counts calls from one module of farhand to another.
     """
@@ -202,13 +203,13 @@ async def count_trips(address: str) -> dict[str, float]:
 
 
 class _Stepped(Coroutine[Any, Any, Any]):
-    """A coroutine that counts how often it goes on."""
+    """A coroutine that counts how often it resumes."""
 
     def __init__(self, inner: Coroutine[Any, Any, Any], steps: Counter[str]) -> None:
         self._inner = inner
         self._steps = steps
 
-    # Any: whatever a task sends and gets
+    # Any: whatever a task sends and receives
     def send(self, value: Any) -> Any:
         self._steps["steps"] += 1
         return self._inner.send(value)
@@ -225,7 +226,7 @@ class _Stepped(Coroutine[Any, Any, Any]):
 
 
 async def _task_steps(app: App) -> dict[str, float]:
-    """Tasks that a trip makes, and how often any of them goes on."""
+    """The tasks that a trip creates, and how often they resume."""
     loop, counted = asyncio.get_running_loop(), Counter[str]()
 
     # Any: a task of any coroutine
@@ -238,7 +239,7 @@ async def _task_steps(app: App) -> dict[str, float]:
     for number in range(TRIPS):
         await Trip(app, f"stepped-{number}").run()
     loop.set_task_factory(before)
-    # the answer of each trip is a task of the load's own
+    # without the task of the load that answers each trip
     return {"tasks": counted["tasks"] / TRIPS - 1, "steps": counted["steps"] / TRIPS}
 
 

@@ -1,6 +1,6 @@
-"""What every server says in a live chat: words at a steady pace, each with the time at which it was said.
+"""What every server sends in a live chat: words at a steady pace, each with the time at which it was sent.
 
-Imports nothing of farhand, since peers say it in environments of their own.
+It imports nothing of farhand, since peers use it in environments of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ CHAT = "chat"
 
 
 def chat_text(rate: float, count: int) -> str:
-    """The message that is answered with so many words, so many of them a second."""
+    """The message that is answered with `count` words, `rate` of them a second."""
     return f"{CHAT} {rate:g} {count}"
 
 

@@ -1,1 +1,1 @@
-"""Programs for the people who work on farhand; the Makefile runs them."""
+"""Programs for contributors; the Makefile runs them."""

@@ -1,4 +1,4 @@
-"""What a build checks first: that the pages are there. pyproject.toml names this file to hatchling.
+"""A build hook for hatchling, named in pyproject.toml: fails if the pages have not been built.
 
 An editable install needs no pages: it serves those of the clone once they are built.
 """

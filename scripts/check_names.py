@@ -1,8 +1,8 @@
 """Lists public names that mean more than one thing, and fails when there are more of them than before.
 
 Owns what counts as one thing: a name that every wire, provider or backend defines in its own package is one
-role played by each of them, and a command's function is called like the command. Every other public class or
-function has a name of its own, so that a search for it ends at one place.
+role of all of them, and a command's function has the name of the command. Every other public class or
+function has a unique name, so that a search for it finds one place.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def main() -> None:
     if options.list or len(names) > LIMIT:
         print(*(f"{name}: {', '.join(modules)}" for name, modules in names.items()), sep="\n")
     if len(names) > LIMIT:
-        sys.exit(f"{len(names)} public names mean more than one thing, {LIMIT} at most: rename the new ones")
+        sys.exit(
+            f"{len(names)} public names mean more than one thing, at most {LIMIT} may: rename the new ones"
+        )
     if len(names) < LIMIT:
         print(f"{len(names)} public names mean more than one thing; lower LIMIT in scripts/check_names.py")
 

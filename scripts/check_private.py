@@ -1,8 +1,8 @@
 """Fails when our code uses a private part of another library, with one line per offender.
 
-Private is what begins with one underscore and is not documented. Five ways to reach it are found: an import,
-an attribute of something imported, a private name that nothing in this repository defines, an attribute
-inherited from another library's class, and a name of ours that such a class uses for itself.
+A name is private if it begins with one underscore and is not documented. Five kinds of use are found: an
+import, an attribute of something imported, a private name that nothing in this repository defines, an
+attribute inherited from another library's class, and a name of ours that such a class also uses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeGuard
 FOLDERS = ("src", "tests", "scripts", "examples", "bench")
 OURS = frozenset({"farhand", "tests", "scripts", "examples", "bench"})
 DOCUMENTED = frozenset({"os._exit", "sys._getframe"})
-"""Part of the library's public documentation, whatever their names say."""
+"""Part of the library's public documentation despite their names."""
 DOCUMENTED_ATTRIBUTES = frozenset({"_asdict", "_fields", "_replace", "_make", "_field_defaults"})
 """Those of named tuples."""
 
@@ -40,7 +40,7 @@ class Module(NamedTuple):
     name: str
     nodes: tuple[ast.AST, ...]
     imports: dict[str, str]
-    """Every imported name, and the full name of what it stands for."""
+    """Every imported name, and its full name."""
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def _attributes(module: Module, defined: frozenset[str]) -> Iterator[tuple[int, 
 
 
 def _private_attribute(node: ast.Attribute | ast.Call) -> tuple[ast.expr, str] | None:
-    """`owner._name`, or the same through `getattr(owner, "_name")` and its like."""
+    """`owner._name`, or the same through `getattr(owner, "_name")` and similar functions."""
     if isinstance(node, ast.Attribute):
         return (node.value, node.attr) if _is_private(node.attr) else None
     if len(node.args) < 2:
@@ -131,7 +131,7 @@ def _private_attribute(node: ast.Attribute | ast.Call) -> tuple[ast.expr, str] |
 
 
 def _inherited(module: Module, classes: dict[str, Class]) -> Iterator[tuple[int, str]]:
-    """What a class with a base in another library shares with that base under a private name."""
+    """Private names that a class shares with a base class in another library."""
     for node in module.nodes:
         if not isinstance(node, ast.ClassDef):
             continue
@@ -196,7 +196,7 @@ def _names(node: ast.AST) -> Iterable[str]:
 
 @cache
 def _private_names_of(full: str) -> frozenset[str]:
-    """Those that another library's class uses on itself; none for one that is not written in Python."""
+    """The private names that another library's class uses; none for a class that is not written in Python."""
     module, _, name = full.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), name)

@@ -1,6 +1,6 @@
 """Fails when a file, a function or a package outgrows its limit, with one line per offender.
 
-Owns the limits and the list of exceptions. Branches, arguments and nesting are the linter's business.
+Owns the limits and the list of exceptions. Branches, arguments and nesting are checked by the linter.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import TypeAlias
 SOURCE_LINES = 500
 TEST_LINES = 700
 FUNCTION_LINES = 60
-# nine functions in ten stay within this
+# nine in ten functions have at most this many
 USUAL_FUNCTION_LINES = 35
 PACKAGE_NAMES = 12
-# modules that gather what users write; `farhand` itself is what every one of them reads first
+# modules that collect the names for users
 PUBLIC_NAMES = 40
 PUBLIC = ("src/farhand/__init__.py", "src/farhand/models/__init__.py")
 EXCEPTIONS_AT_MOST = 5
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def check(root: Path, exceptions: dict[str, str]) -> list[str]:
-    """One line per thing that is too large, or per exception that is none."""
+    """One line for everything that is too large, and for every exception that is not needed."""
     found: dict[str, list[str]] = {}
     lengths: list[int] = []
     for path in _files(root):
@@ -76,7 +76,7 @@ def _functions(tree: ast.Module) -> Iterator[Function]:
 
 
 def _length(function: Function) -> int:
-    """Lines from `def` to the last one; documenting a function costs it nothing."""
+    """Lines from `def` to the last one, without the docstring."""
     length = (function.end_lineno or function.lineno) - function.lineno + 1
     if ast.get_docstring(function, clean=False) is None:
         return length
@@ -92,7 +92,7 @@ def _too_many_names(name: str, tree: ast.Module) -> Iterator[str]:
 
 
 def _public_names(tree: ast.Module) -> set[str]:
-    """What `__all__` lists; without a plain list, every name bound without an underscore."""
+    """The names in `__all__`; without a plain list, every name without an underscore."""
     names: set[str] = set()
     for node in tree.body:
         for name, value in _bindings(node):

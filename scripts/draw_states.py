@@ -1,7 +1,7 @@
-"""Draws the life of a call into docs/reference/states.md, from the table the code obeys.
+"""Draws the life of a call in docs/reference/states.md, from the table that the code uses.
 
-Owns how the picture looks. What may happen to a call is decided in `farhand.core.call` alone, so a picture
-that disagrees with the code cannot be drawn, and one that is out of date fails a test.
+Owns the layout of the diagram. The transitions come from `farhand.core.call`, so the diagram cannot disagree
+with the code, and an outdated one fails a test.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from farhand.core.call import MOVE_OF, MOVES, Move, Phase
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "states.md"
 
-# who makes a move; the table says when it may be made
+# what causes a transition; the table says when it is allowed
 MEANINGS = {
     Move.APPROVE: "a person approves",
     Move.DENY: "a person denies",
@@ -48,7 +48,7 @@ a settled call stays as it is.
 
 
 def diagram() -> str:
-    """The picture, in Mermaid: one arrow per pair of phases, named after all the moves that go that way."""
+    """The diagram, in Mermaid: one arrow per pair of phases, labelled with all moves between them."""
     arrows: dict[tuple[Phase, Phase], list[str]] = {}
     for phase, moves in MOVES.items():
         for move, after in moves.items():
@@ -67,7 +67,7 @@ def table() -> str:
 def _row(move: Move) -> str:
     steps = [(phase, moves[move]) for phase, moves in MOVES.items() if move in moves]
     before = ", ".join(f"`{phase}`" for phase, _ in steps)
-    # a set with an order: every move leads to one phase, wherever it starts
+    # without duplicates, in order: every move leads to one phase, wherever it starts
     after = ", ".join(f"`{phase}`" for phase in dict.fromkeys(after for _, after in steps))
     outcomes = ", ".join(f"`{outcome.__name__}`" for outcome, by in MOVE_OF.items() if by is move)
     return f"| {move} | {MEANINGS[move]} | {before} | {after} | {outcomes or '–'} |"

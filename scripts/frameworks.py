@@ -1,7 +1,8 @@
-"""Runs the tests of the bridges with the frameworks themselves: `-m scripts.frameworks [options of pytest]`.
+"""Runs the tests of the bridges with the frameworks themselves: `-m scripts.frameworks [pytest options]`.
 
-Owns the environment for it, made once for each lock and kept in `.cache` under a hash of it: the frameworks
-need other versions of some libraries than our own tests. What imports a framework is type-checked there, too.
+Owns the environment for them, created once for each lock and stored in `.cache` under a hash of it: the
+frameworks need other versions of some libraries than our own tests. Code that imports a framework is also
+type-checked there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ CACHE = ROOT / ".cache"
 LOCK = ROOT / "requirements" / "frameworks.txt"
 PYRIGHT = ROOT / "ts" / "node_modules" / ".bin" / "pyright"
 TYPED = ("src/farhand/bridges", "tests/frameworks", "examples/bridges")
-"""What mypy and pyright leave out where the frameworks are missing."""
+"""Folders that mypy and pyright skip if the frameworks are missing."""
 
 
 def main(options: list[str]) -> int:
@@ -36,7 +37,7 @@ def main(options: list[str]) -> int:
 
 
 def environment(cache: Path, lock: Path) -> str:
-    """The Python of an environment with what the lock names; one that was made before is used again."""
+    """The Python of an environment with the packages of the lock; an existing one is reused."""
     key = hashlib.sha256(f"{sys.version}\n{lock.read_text()}".encode()).hexdigest()[:12]
     folder = cache / f"frameworks-{key}"
     python = str(folder / "bin" / "python")
@@ -57,7 +58,7 @@ def environment(cache: Path, lock: Path) -> str:
 
 
 def _pyright_settings(folder: Path) -> Path:
-    """In a file: pyproject.toml names the other environment, and counts for more than an option."""
+    """In a file, since pyproject.toml names the other environment and takes precedence over options."""
     settings = {
         "include": ["../../src/farhand/bridges", "../../examples/bridges"],
         "extraPaths": ["../.."],

@@ -1,6 +1,6 @@
-"""Prints the figures that say how easy the source is to read, each beside the figure that is aimed at.
+"""Prints figures about the readability of the source, each next to its target.
 
-Owns which figures those are. Counts what a trip enters with the counter of `bench`; must not change anything.
+Owns which figures those are. Uses the counters of `bench` for a round trip; it changes nothing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _rows() -> Iterator[tuple[str, str, str]]:
 
 
 def small_modules(sources: Path) -> list[str]:
-    """One line per module that is too small for a file of its own, and the module that it belongs into."""
+    """One line per module that is too small for its own file, and the module that it should be part of."""
     graph = grimp.build_graph("farhand", cache_dir=None)
     found = []
     for module in sorted(graph.modules):

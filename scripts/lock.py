@@ -1,7 +1,7 @@
-"""Writes the locks in requirements/ from what pyproject.toml asks for.
+"""Writes the lock files in requirements/ from the dependencies in pyproject.toml.
 
-Owns which parts of pyproject.toml go into which lock. Knows no index: a lock holds versions and hashes, and
-whoever installs from it chooses where the files come from.
+Owns which parts of pyproject.toml go into which lock file. A lock file has versions and hashes and names no
+index: the machine that installs from it decides where the files come from.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 ROOT = Path(__file__).resolve().parent.parent
-# the oldest version we support: a newer one could leave out what only the old one needs
+# the oldest version we support: a newer one could omit packages that only the old one needs
 PYTHON = (3, 11)
-# extras whose code the tests run; the others are installed by whoever uses them
+# extras whose code the tests run
 TESTED_EXTRAS = ("anthropic", "backboard", "client", "jwt", "openai", "postgres")
-# extras for other people's loops: they need versions of other libraries than our own tests
+# extras for other frameworks: they need other versions of some libraries than our own tests
 FRAMEWORK_EXTRAS = ("google-adk", "langgraph", "openai-agents", "pydantic-ai")
 # extras that the demo needs
 DEMO_EXTRAS = ("serve", "yaml")
@@ -33,20 +33,20 @@ Project: TypeAlias = dict[str, Any]
 def main() -> None:
     options = _options()
     if sys.version_info[:2] != PYTHON:
-        sys.exit("lock: locks are made with Python 3.11; run: make lock PYTHON=python3.11")
+        sys.exit("lock: lock files are written with Python 3.11; run: make lock PYTHON=python3.11")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     with tempfile.TemporaryDirectory() as room:
         compiler = _compiler(Path(room), wanted_of_group(project, "lock"))
         newest = ["--upgrade"] if options.upgrade else []
         _compile([*compiler, *newest], "run", wanted_to_run(project))
-        # the demo and the tests run the very same versions
+        # the demo and the tests use the same versions
         _compile([*compiler, *newest, "--constraint", str(_lock("run"))], "dev", wanted_to_develop(project))
         _compile([*compiler, *newest], "frameworks", wanted_for_frameworks(project))
         _compile(compiler, "oldest-server", wanted_as_oldest_server(project))
 
 
 def wanted_to_run(project: Project) -> list[str]:
-    """What the demo needs; the build backend too, because farhand itself is installed without isolation."""
+    """What the demo needs, and the build backend, because farhand itself is installed without isolation."""
     extras = project["project"]["optional-dependencies"]
     demo = [line for extra in DEMO_EXTRAS for line in extras[extra]]
     return [*project["project"]["dependencies"], *demo, *project["build-system"]["requires"]]
@@ -70,13 +70,13 @@ def wanted_for_frameworks(project: Project) -> list[str]:
 
 
 def wanted_as_oldest_server(project: Project) -> list[str]:
-    """The oldest uvicorn that farhand supports, which some tests run beside the one in the other locks."""
+    """The oldest uvicorn that farhand supports; some tests use it in addition to the locked one."""
     [oldest] = re.findall(r"uvicorn\S*>=([0-9.]+)", "\n".join(wanted_to_develop(project)))[:1]
     return [f"uvicorn=={oldest}.*"]
 
 
 def wanted_of_group(project: Project, group: str) -> list[str]:
-    """The lines of one dependency group, groups it includes among them."""
+    """The lines of one dependency group and of the groups that it includes."""
     lines: list[str] = []
     for entry in project["dependency-groups"][group]:
         if isinstance(entry, str):
@@ -93,7 +93,7 @@ def _options() -> argparse.Namespace:
 
 
 def _compiler(room: Path, wanted: list[str]) -> list[str]:
-    # an own environment: pip-tools pins pip and setuptools, which do not belong into our locks
+    # in its own environment: pip-tools pins pip and setuptools, which do not belong in our lock files
     venv.create(room, with_pip=True)
     python = str(room / "bin" / "python")
     subprocess.run([python, "-m", "pip", "install", "-qq", *wanted], check=True)
@@ -106,7 +106,7 @@ def _compile(compiler: list[str], name: str, wanted: list[str]) -> None:
     silent = "--no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options"
     command = [*compiler, *flags.split(), *silent.split(), "--output-file", str(lock), "-"]
     if subprocess.run(command, input="\n".join(wanted), text=True, cwd=ROOT, check=False).returncode:
-        sys.exit(f"lock: {lock.relative_to(ROOT)} is as it was; pip-compile gave its reason above")
+        sys.exit(f"lock: {lock.relative_to(ROOT)} is unchanged; see the error of pip-compile above")
     lock.write_text(_header(name) + _without_comments(lock.read_text()))
     print(f"lock: {lock.relative_to(ROOT)} written")
 

@@ -1,7 +1,7 @@
 """Runs the tests that depend on other libraries with the oldest versions that pyproject.toml allows.
 
-Owns the environment for it, made once for each set of floors and kept in `.cache` under a hash of them. Test
-tools have the versions of the lock; what libraries need themselves is the newest that fits.
+Owns the environment for them, created once for each set of versions and stored in `.cache` under a hash of
+them. Test tools have the locked versions; indirect dependencies are the newest that fit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scripts.lock import FRAMEWORK_EXTRAS
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / ".cache"
 FASTAPI = "fastapi==0.136.3"
-"""Half a year old: people mount farhand in an app that they do not upgrade for it."""
+"""Half a year old: people mount farhand in apps that they do not upgrade for it."""
 TOOLS = (
     "hatchling",
     "hypothesis",
@@ -31,7 +31,7 @@ TOOLS = (
     "websockets",
 )
 NOT_HERE = frozenset({"testing", *FRAMEWORK_EXTRAS})
-"""Frameworks want newer versions of what farhand stands on; `scripts/frameworks.py` tests those."""
+"""Frameworks need newer versions of farhand's dependencies; `scripts/frameworks.py` tests those."""
 LEFT_OUT = "postgres or sqlite or slow or repository or storm or tools or conformance or frameworks"
 PACKAGES = (
     "auth",
@@ -47,7 +47,7 @@ PACKAGES = (
 )
 TESTS = ("tests/faces", "tests/unit/core/test_event.py", *(f"tests/unit/{name}" for name in PACKAGES))
 """HTTP servers and clients, schemas, the command line, and structs on every wire and in the store. The other
-packages know of those libraries only msgspec's structs and tasks of anyio, which every face uses, too."""
+packages use only msgspec's structs and anyio's tasks of those libraries, as every face does."""
 _LINE = re.compile(r"(?P<name>[\w-]+)(?P<extra>\[\w+\])?>=(?P<floor>[\w.]+),")
 _PINNED = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>\S+)", re.MULTILINE)
 
@@ -55,7 +55,7 @@ _PINNED = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>\S+)", re.MULTILINE)
 def main() -> int:
     wanted = [*floors(ROOT / "pyproject.toml"), FASTAPI, *_tools(ROOT / "requirements" / "dev.txt")]
     python = environment(CACHE, wanted)
-    # libraries of that age use what others have deprecated since
+    # libraries of that age use features that others have deprecated since
     options = ["-q", "-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning"]
     options += ["--hypothesis-profile=quick"]
     command = [python, "-m", "pytest", *options, "-m", f"not ({LEFT_OUT})", *TESTS]
@@ -75,7 +75,7 @@ def floors(project: Path) -> list[str]:
 
 
 def environment(cache: Path, wanted: list[str]) -> str:
-    """The Python of an environment with these versions; one that was made before is used again."""
+    """The Python of an environment with these versions; an existing one is reused."""
     key = hashlib.sha256("\n".join([sys.version, *wanted]).encode()).hexdigest()[:12]
     folder = cache / f"lowest-{key}"
     python = str(folder / "bin" / "python")

@@ -1,7 +1,8 @@
-"""Writes docs/reference/limits.md: every limit, what it bounds, how much, and what happens beyond it.
+"""Writes docs/reference/limits.md: every limit, its value, what it applies to, and what happens if it is
+exceeded.
 
-Numbers are read from the settings and from the code that holds them, so the page can't be wrong about one. A
-page that is out of date fails a test.
+The numbers come from the settings and the code, so they are always right. A page that is out of date fails a
+test.
 """
 
 from __future__ import annotations

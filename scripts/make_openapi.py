@@ -22,7 +22,7 @@ def main() -> None:
 
 
 def document() -> str:
-    """The document of an app as `create_app` makes it, without what is there during development alone."""
+    """The document of an app from `create_app`, without routes that exist only during development."""
     return asyncio.run(_document())
 
 

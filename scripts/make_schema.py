@@ -1,7 +1,8 @@
-"""Writes schema/*.json from the shapes of core and the faces, and from it the types of ts/packages/protocol.
+"""Writes schema/*.json from the shapes of core and the faces, and from these the types of
+ts/packages/protocol.
 
-Owns which shapes are published and under which names. What a shape is, is decided where it stands; files that
-are out of date fail a test.
+Owns which shapes are published and under which names. Their fields are defined in core and the faces; files
+that are out of date fail a test.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ WIRES["inspector"] = {
 }
 
 
-# names of shapes that mean something else beside those of the other wires
+# shapes whose names would be ambiguous next to those of the other wires
 RENAMED = {
     ("threads", "ThreadShape"): "Thread",
     ("threads", "ToolShape"): "Tool",
@@ -131,7 +132,7 @@ GUARDED = (
     "ThreadPage",
     "Tool",
 )
-"""What a page reads from the wire, and must not believe unseen."""
+"""What a page reads from the wire and must check first."""
 
 
 def main() -> None:
@@ -241,7 +242,7 @@ def _fields(schema: Schema, defined: Mapping[str, Schema]) -> str:
 
 
 def _kinds(schema: Schema, defined: Mapping[str, Schema]) -> str:
-    """The kinds of value it allows, as `typeof` says them: enough to read a field without surprise."""
+    """The kinds of value it allows, as `typeof` names them: enough to read a field safely."""
     found = _resolved(schema, defined)
     options = found.get("anyOf")
     if isinstance(options, list):
@@ -277,7 +278,7 @@ def _renamed(schema: object, names: Mapping[str, str]) -> object:
 
 
 def _anything(kind: type) -> Schema:
-    """`object` is any JSON at all; an empty schema would be taken for none."""
+    """`object` is any JSON value; an empty schema would count as missing."""
     if kind is object:
         return {"$comment": "any JSON"}
     raise NotImplementedError

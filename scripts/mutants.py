@@ -1,7 +1,7 @@
-"""Plants one fault at a time and runs the tests that must notice it: `make mutants`.
+"""Plants one fault at a time and runs the tests that must fail: `make mutants`.
 
 Each entry of tests/mutants.toml breaks one promise on purpose. The fault is written into a temporary copy of
-the tree, never into the tree itself. A fault that no test notices has survived: a test is missing.
+the tree, never into the tree itself. If no test fails, the fault has survived: a test is missing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PRELOADED = (
     "starlette.testclient",
     "uvicorn",
 )
-"""What many tests import and no fault is planted in: imported once, for all of them."""
+"""Imported once for all tests: many of them need these, and they contain no planted faults."""
 
 
 class Mutant(Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,7 +75,7 @@ def main() -> None:
             import_module(name)
         tests = options.tests or sorted({each for mutant in mutants for each in mutant.tests})
         if not options.unchecked and run_tests(copy, tests, says_why=True) is not Verdict.SURVIVED:
-            sys.exit("mutants: the tests fail without any fault; mend them first")
+            sys.exit("mutants: the tests fail without any fault; fix them first")
         verdicts = Counter(_try(mutant, copy, options.tests or mutant.tests) for mutant in mutants)
     print(", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())))
     if set(verdicts) != {Verdict.KILLED}:
@@ -88,7 +88,7 @@ def read_mutants(path: Path) -> list[Mutant]:
 
 
 def faults_in(mutants: Iterable[Mutant], root: Path) -> Iterator[str]:
-    """What is wrong with the list: one line for each entry that says nothing any more."""
+    """One line for each entry of the list that is no longer valid."""
     seen: set[str] = set()
     for mutant in mutants:
         if mutant.id in seen:
@@ -119,7 +119,7 @@ def _wrong_with(mutant: Mutant, root: Path) -> Iterator[str]:
 
 
 def _exists(root: Path, test: str) -> bool:
-    """A file or something in it. A folder would be a run of all its tests for one fault."""
+    """True for a file or a test in it. A folder would run all its tests for one fault."""
     name, _, inside = test.partition("::")
     path = root / name
     if not path.is_file():
@@ -127,32 +127,33 @@ def _exists(root: Path, test: str) -> bool:
     if not inside:
         return True
     text = path.read_text()
-    # a class may get its tests from the laws that it obeys
+    # a class may inherit its tests
     return f"def {inside}(" in text or f"class {inside}(" in text
 
 
 def run_tests(copy: Path, tests: Sequence[str], *, says_why: bool = False) -> Verdict:
-    """In a process of its own, which begins with what this one has imported. Of tests that fail the names are
-    printed; with `says_why` also the end of what they said."""
+    """Runs the tests in a forked process, which has this one's imports. Prints the names of failed tests;
+    with
+    `says_why` also the end of their output."""
     with tempfile.TemporaryFile() as output:
         process = get_context("fork").Process(target=_run_in, args=(copy, tests, output.fileno()))
         process.start()
         process.join(RUN_WITHIN_SEC)
         if process.exitcode is None:
-            # a fault that lets everybody wait for ever is noticed
+            # a fault that makes the tests hang counts as noticed
             process.kill()
             process.join()
             return Verdict.KILLED
         output.seek(0)
-        told = output.read().decode(errors="replace")
+        text = output.read().decode(errors="replace")
     if process.exitcode == pytest.ExitCode.TESTS_FAILED:
         if says_why:
-            print(told[-2500:])
-        _say_which(told)
+            print(text[-2500:])
+        _print_failures(text)
         return Verdict.KILLED
     if process.exitcode == pytest.ExitCode.OK:
         return Verdict.SURVIVED
-    print(told[-2500:])
+    print(text[-2500:])
     return Verdict.NO_VERDICT
 
 
@@ -160,14 +161,14 @@ def _run_in(copy: Path, tests: Sequence[str], output: int) -> None:
     os.chdir(copy)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    # before the path of the editable install, also in processes that a test starts
+    # before the path of the editable install, including processes that a test starts
     sys.path[:0] = [str(copy), str(copy / "src")]
     os.environ["PYTHONPATH"] = str(copy / "src")
     for name in [name for name in sys.modules if name.partition(".")[0] in ("farhand", "tests", "scripts")]:
         del sys.modules[name]
     # schemathesis takes longer to import than most tests take to run, and no test of a fault needs it
     plugins = ("-p", "no:cacheprovider", "-p", "no:schemathesis")
-    # of plugins that are imported already
+    # about plugins that are already imported
     quiet = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
     sys.exit(pytest.main(["-x", "-q", *plugins, *quiet, "--timeout=60", *tests]))
 
@@ -188,11 +189,11 @@ def _try(mutant: Mutant, copy: Path, tests: Sequence[str]) -> Verdict:
 
 def _write(file: Path, text: str) -> None:
     file.write_text(text)
-    # two faults of one length within a second would share what was compiled
+    # two faults of the same length within a second would share the compiled file
     Path(cache_from_source(str(file))).unlink(missing_ok=True)
 
 
-def _say_which(output: str) -> None:
+def _print_failures(output: str) -> None:
     for line in output.splitlines():
         if line.startswith(("FAILED ", "ERROR ")):
             print(f"  {line[:200]}")

@@ -1,8 +1,8 @@
-"""Runs pytest, and once more the tests that failed if all of them are marked `browser` or `chaos`.
+"""Runs pytest, and runs the failed tests once more if all of them are marked `browser` or `chaos`.
 
-Those use real browsers, processes and databases, which can starve on a machine that others use, too. Every
-other test that fails fails the run. Names of tests that passed at the second try are printed in a last line
-and added to the file that `RETRIED` in the environment names, if there is one.
+Those use real browsers, processes and databases, which can starve on a shared machine. Any other failure
+fails the run. The names of tests that passed the second time are printed in the last line and appended to the
+file in the environment variable `RETRIED`, if it is set.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 FEW = 3
-"""More failures than this are no accident."""
+"""With more failures than this, nothing is retried."""
 FAILED = 1
 NONE_COLLECTED = 5
 MAY_BE_RETRIED = "browser or chaos"
@@ -29,7 +29,7 @@ def main(*options: str) -> int:
         if code != FAILED or not 0 < len(failed) <= FEW or not _may_be_retried(pytest, failed):
             return code
         print(f"tests: {len(failed)} failed; running again, alone:", *failed, sep="\n  ", flush=True)
-        # what lines they cover is added to what the others covered
+        # their coverage is added to that of the others
         covered = ["--cov-append"] if any(option.startswith("--cov") for option in options) else []
         code = _run(*pytest, "-n", "0", "--last-failed", "--last-failed-no-failures", "none", *covered)
     if code == 0:
@@ -47,7 +47,7 @@ def _failed(cache: Path) -> list[str]:
 
 
 def _may_be_retried(pytest: list[str], failed: list[str]) -> bool:
-    """None of them is left when those that may be retried are left out."""
+    """True if no failed test remains when those that may be retried are deselected."""
     options = [option for option in pytest if not Path(option).is_dir()]
     others = [*options, "-n", "0", "--no-cov", "--collect-only", "-m", f"not ({MAY_BE_RETRIED})", *failed]
     return subprocess.run(others, check=False, capture_output=True).returncode == NONE_COLLECTED

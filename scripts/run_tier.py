@@ -1,8 +1,8 @@
 """Runs one tier of checks and tests: `quick` while working, `most` before a commit, `test` for everything.
 
-Owns which parts a tier has and which of them run side by side; a part is a target of the Makefile. Parts that
-mostly wait, for browsers, for deadlines or for downloads, run beside those that compute. The first lane
-prints as it goes, the others when one of their parts ends; times and retried tests come last.
+Owns which parts a tier has and which of them run at the same time; a part is a target of the Makefile. Parts
+that mostly wait for browsers, deadlines or downloads run together with those that compute. The first lane
+prints immediately, the others when one of their parts ends; times and retried tests come last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 TIMES = ROOT / ".cache" / "tier-times.json"
-"""What each tier took when it last passed, in seconds."""
+"""The duration of each tier when it last passed, in seconds."""
 
 # stages follow each other; lanes of a stage run at the same time, the parts of a lane one after the other
 TIERS: dict[str, list[list[list[str]]]] = {
@@ -28,7 +28,7 @@ TIERS: dict[str, list[list[list[str]]]] = {
         [["check-python"], ["check-node", "example-packages"]],
         # the walk mostly waits for downloads
         [["tests-covered", "tests"], ["tests-ts", "test-lowest", "tests-frameworks", "tests-walk"]],
-        # by itself: random faults would starve the others, and they it
+        # alone: random faults and other tests would starve each other
         [["tests-chaos"]],
     ],
 }
@@ -70,7 +70,7 @@ def _run_lane(
     for part in lane:
         began = time.monotonic()
         with tempfile.TemporaryFile("w+") as output:
-            # the make of whoever called us
+            # the make from the caller's PATH
             ended = subprocess.run(
                 ["make", "--no-print-directory", part],  # noqa: S607
                 cwd=ROOT,

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the virtual environment ready: `set_up.sh run` for the demo, `set_up.sh dev` for the checks and tests.
-# Knows no targets: the Makefile decides when set-up is due and keeps the stamps. What is missing is said in
-# one line, with what to do about it.
+# Sets up the virtual environment: `set_up.sh run` for the demo, `set_up.sh dev` for the checks and tests.
+# The Makefile decides when set-up is due and keeps the stamps. If something is missing, one line says what and how
+# to install it.
 set -euo pipefail
 
 purpose=$1
@@ -27,7 +27,7 @@ stop() {
     exit 1
 }
 
-# `make demo` beside `make test` in one clone: the second waits instead of mixing its files with the first's
+# `make demo` and `make test` at the same time in one clone: the second waits instead of mixing its files with the first's
 one_at_a_time() {
     exec 9<"$0"
     if command -v flock >/dev/null; then flock 9; fi
@@ -38,9 +38,9 @@ need_python() {
         stop "$python is missing; install Python 3.11 or newer (Debian: apt install python3 python3-venv)"
     local version
     version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') ||
-        stop "$python does not run; name another one: make ... PYTHON=python3.11"
+        stop "$python does not run; choose another one: make ... PYTHON=python3.11"
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
-        stop "$python is Python $version and farhand needs 3.11 or newer; name another one: make ... PYTHON=python3.11"
+        stop "$python is Python $version and farhand needs 3.11 or newer; choose another one: make ... PYTHON=python3.11"
 }
 
 need_venv_module() {
@@ -49,29 +49,29 @@ need_venv_module() {
 }
 
 make_environment() {
-    # an environment cut off half-way has a python but no pip, one whose python was removed does not run: start over
+    # an incomplete environment has no pip, and one whose python was removed does not run: start over
     if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
-        "$python" -m venv --clear "$venv" || stop "$python could not make $venv; its reason is above"
+        "$python" -m venv --clear "$venv" || stop "$python could not create $venv; see the error above"
     fi
 }
 
 install() {
     local pip=("$venv/bin/python" -m pip install -qq --no-input --disable-pip-version-check)
-    # a lock names everything, so pip resolves nothing: it would take the newest release of what a package asks for
-    # with an extra, and that one has no hash here
+    # the lock file is complete, so pip must not resolve anything: for a dependency with an extra it would choose the
+    # newest release, which has no hash here
     "${pip[@]}" --no-deps --require-hashes -r "$lock" ||
-        stop "pip could not install $lock, its reason is above; check the network, then run make again"
-    # the build backend is in the lock already, so nothing is fetched unpinned here
+        stop "pip could not install $lock, see the error above; check the network, then run make again"
+    # the build backend is already in the lock file, so nothing is fetched unpinned here
     "${pip[@]}" --no-deps --no-build-isolation -e . ||
-        stop "pip could not install farhand itself, its reason is above"
+        stop "pip could not install farhand itself, see the error above"
     if [ "$purpose" = dev ]; then
-        # in a folder of its own: tests that run it put that folder first in the path
+        # in its own folder: tests that use it put that folder first in the path
         "${pip[@]}" --upgrade --no-deps --target "$venv/oldest-server" --require-hashes -r requirements/oldest-server.txt ||
-            stop "pip could not install requirements/oldest-server.txt, its reason is above; check the network, then run make again"
+            stop "pip could not install requirements/oldest-server.txt, see the error above; check the network, then run make again"
     fi
 }
 
-# the tests start a database of their own, so only the programs are needed: no server is set up or started
+# the tests start their own database, so only the programs are needed: no server is set up or started
 need_postgresql() {
     if [ "$purpose" != dev ] || has_postgresql; then return; fi
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
@@ -82,11 +82,11 @@ need_postgresql() {
     [ -e /etc/postgresql-common/createcluster.conf ] ||
         echo "create_main_cluster = false" >/etc/postgresql-common/createcluster.conf
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends postgresql; } >/dev/null ||
-        stop "apt could not install postgresql, its reason is above; check the network, then run make again"
-    has_postgresql || stop "postgresql is installed, but initdb is not to be found"
+        stop "apt could not install postgresql, see the error above; check the network, then run make again"
+    has_postgresql || stop "postgresql is installed, but initdb cannot be found"
 }
 
-# the tests look at the pages in the browser that the distribution keeps safe; none is downloaded
+# the tests use the distribution's browser, which gets security updates; none is downloaded
 need_chromium() {
     if [ "$purpose" != dev ] || command -v chromium >/dev/null; then return; fi
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
@@ -94,11 +94,11 @@ need_chromium() {
     fi
     echo "set-up: installing chromium for the tests ..."
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core; } >/dev/null ||
-        stop "apt could not install chromium, its reason is above; check the network, then run make again"
-    command -v chromium >/dev/null || stop "chromium is installed, but not to be found"
+        stop "apt could not install chromium, see the error above; check the network, then run make again"
+    command -v chromium >/dev/null || stop "chromium is installed, but cannot be found"
 }
 
-# the tests stand farhand behind the first two and before the third, as people do; only the tests start them
+# the tests run farhand behind the first two and in front of the third, as people do; only the tests start them
 need_proxies() {
     if [ "$purpose" != dev ] || has_proxies; then return; fi
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
@@ -109,9 +109,9 @@ need_proxies() {
     local policy=/usr/sbin/policy-rc.d
     if [ -e "$policy" ]; then policy=; else printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy"; fi
     { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends haproxy nginx-light pgbouncer; } >/dev/null ||
-        { [ -z "$policy" ] || rm -f "$policy"; stop "apt could not install haproxy, nginx and pgbouncer, its reason is above; check the network, then run make again"; }
+        { [ -z "$policy" ] || rm -f "$policy"; stop "apt could not install haproxy, nginx and pgbouncer, see the error above; check the network, then run make again"; }
     [ -z "$policy" ] || rm -f "$policy"
-    has_proxies || stop "haproxy, nginx and pgbouncer are installed, but not to be found"
+    has_proxies || stop "haproxy, nginx and pgbouncer are installed, but cannot be found"
 }
 
 has_proxies() {

@@ -1,6 +1,6 @@
-"""The ceiling: plain ASGI and a dictionary of futures. Nothing durable, nobody asked who they are.
+"""The ceiling: plain ASGI and a dictionary of futures. Nothing is durable, and there is no authentication.
 
-Speaks as much of the chat stream as a round trip needs. `/api/plain` is a post and nothing else.
+It implements the part of the chat stream that a round trip needs. `/api/plain` is a minimal POST.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ async def chat(text: str, send: Send) -> None:
         await trip(send)
     elif kind == CHAT:
         async for word in words(text):
-            await tell(send, word)
+            await send_word(send, word)
     else:
         await deltas(send, int(count), PACE_SEC if kind == "paced" else 0)
     await send({"type": "http.response.body", "body": DONE, "more_body": False})
@@ -75,19 +75,19 @@ async def trip(send: Send) -> None:
     }
     await send({"type": "http.response.body", "body": frame(asked), "more_body": True})
     text = f"The page said {await answer}."
-    told = frame({"type": "text-delta", "id": "1", "delta": text})
-    await send({"type": "http.response.body", "body": told, "more_body": True})
+    body = frame({"type": "text-delta", "id": "1", "delta": text})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 async def deltas(send: Send, count: int, pace: float) -> None:
     for number in range(count):
-        await tell(send, f"word {number} ")
+        await send_word(send, f"word {number} ")
         await asyncio.sleep(pace)
 
 
-async def tell(send: Send, word: str) -> None:
-    told = frame({"type": "text-delta", "id": "1", "delta": word})
-    await send({"type": "http.response.body", "body": told, "more_body": True})
+async def send_word(send: Send, word: str) -> None:
+    body = frame({"type": "text-delta", "id": "1", "delta": word})
+    await send({"type": "http.response.body", "body": body, "more_body": True})
 
 
 if __name__ == "__main__":

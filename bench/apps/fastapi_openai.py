@@ -32,8 +32,8 @@ async def answer(text: str) -> AsyncIterator[str]:
     )
     async for chunk in stream:
         if chunk.choices and (word := chunk.choices[0].delta.content):
-            told = {"type": "text-delta", "id": "1", "delta": word}
-            yield f"data: {json.dumps(told, separators=(',', ':'))}\n\n"
+            delta = {"type": "text-delta", "id": "1", "delta": word}
+            yield f"data: {json.dumps(delta, separators=(',', ':'))}\n\n"
     yield "data: [DONE]\n\n"
 
 

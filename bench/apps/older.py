@@ -1,5 +1,5 @@
-"""`whole` of a revision that knows no live chats, with a model that says them. `bench/comparison.py` lends it
-to the tree of that revision and runs it there, so it imports only what both have."""
+"""The app `whole` for a revision without live chats, with a model that has them. `bench/comparison.py` copies
+it into the tree of that revision and runs it there, so it imports only what both have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ChattyModel(whole.BenchModel):
     def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
         last = prompt.messages[-1]
         asked = text_of(last) if isinstance(last, UserMessage) else ""
-        # handed on whole: a generator around it would be paid for by every other figure
+        # returned as it is: a generator around it would add to the cost of every other figure
         return _chat(asked) if asked.startswith(f"{CHAT} ") else super().stream(prompt)
 
 

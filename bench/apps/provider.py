@@ -1,4 +1,4 @@
-"""A provider that speaks OpenAI's Chat Completions at a steady pace, as cheap as can be."""
+"""A provider that streams OpenAI's Chat Completions at a steady pace, as cheaply as possible."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def _body(receive: Receive) -> bytes:
 
 
 def _last_said(body: bytes) -> str | None:
-    """None for the request that asks whether anybody is there."""
+    """None for the request that checks whether the server is ready."""
     messages = msgspec.json.decode(body).get("messages")
     if not messages:
         return None

@@ -1,9 +1,8 @@
-"""farhand as it is served: authentication, limits, schema checks, journal and store, through the server of
-`farhand run`.
+"""farhand as `farhand run` serves it: with authentication, limits, schema checks, journal and store.
 
-Options: the store's address; `--provider ADDRESS` asks a model through OpenAI's wire; `--pending COUNT FILE`
-opens calls before it listens and writes their ids there; `--profile FILE` notes where the time of the loop
-goes; `--tell FILE` writes there how it is configured.
+Options: the store's address; `--provider ADDRESS` uses a model through OpenAI's API; `--pending COUNT FILE`
+opens calls before it listens and writes their ids to the file; `--profile FILE` profiles the event loop;
+`--tell FILE` writes the configuration to the file.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def open_url(url: str) -> str:
 
 
 class BenchModel:
-    """Asks for one call and then says what came of it; or says many words, at some pace."""
+    """Requests one call and then reports its result; or writes many words at some pace."""
 
     name = "bench"
 
@@ -77,13 +76,13 @@ class BenchModel:
             if kind == "paced":
                 await asyncio.sleep(PACE_SEC)
             elif number % 64 == 63:
-                # a backlog: everybody gets a turn after a network packet's worth
+                # a backlog: other tasks get a turn after about one network packet
                 await asyncio.sleep(0)
         yield Stop("end")
 
 
 def authenticate(request: HTTPConnection) -> Principal | None:
-    """A token is a user's name; the last digits of it are the tenant's."""
+    """The token is the user's name; its last digits are the tenant's."""
     token = request.headers.get("authorization", "").removeprefix("Bearer ")
     return Principal(f"tenant{token[-2:]}", token) if token else None
 
@@ -92,7 +91,7 @@ agent = Agent(model=BenchModel(), frontend_tools=[open_url])
 
 
 def make_app(store: str, provider: str | None = None) -> App:
-    # counted as ever, and high enough for one load client that answers for everybody
+    # still counted, but high enough for one load client that answers for all users
     many = 1_000_000
     limits = Limits(
         open_calls_per_tenant=many,
@@ -130,7 +129,7 @@ def main() -> None:
     if chosen.profile is None:
         serve_process(app, sockets, ready=lambda: None)
         return
-    # starting up is nobody's round trip
+    # the start is not part of a round trip
     profile = cProfile.Profile()
     serve_process(app, sockets, ready=profile.enable)
     profile.disable()
@@ -138,7 +137,7 @@ def main() -> None:
 
 
 def _open_before(app: App, count: int, ids: Path) -> None:
-    """With the first thing that the app does in its own loop."""
+    """Opens the calls when the app starts, in its own loop."""
     start = app.start
 
     async def start_with_calls() -> None:
@@ -153,7 +152,7 @@ def _open_before(app: App, count: int, ids: Path) -> None:
 
 
 def _tell_before(app: App, place: Path) -> None:
-    """What is on in this process, asked of the app and of its store and not of whoever started it."""
+    """Writes the configuration of this process, as the app and its store report it themselves."""
     start = app.start
 
     async def start_and_tell() -> None:
@@ -170,7 +169,7 @@ def _tell_before(app: App, place: Path) -> None:
 async def _durability(store: Store) -> str:
     if not isinstance(store, SqliteStore):
         return type(store).__name__.removesuffix("Store")
-    # of the writer's own connection: SQLite keeps no such setting in the file
+    # from the writer's own connection: SQLite does not store this setting in the file
     level = await store._writer.do(_synchronous)  # noqa: SLF001
     return f"SQLite with synchronous={SYNCHRONOUS[level]}"
 
@@ -183,8 +182,8 @@ def _synchronous(writing: WriteConnection) -> int:
 def _raised(limits: Limits) -> str:
     shipped = Limits()
     others = [name for name in limits.__struct_fields__ if getattr(limits, name) != getattr(shipped, name)]
-    told = ", ".join(f"{name}={getattr(limits, name):,}" for name in others)
-    return f"as shipped but for {told}" if others else "as shipped"
+    changed = ", ".join(f"{name}={getattr(limits, name):,}" for name in others)
+    return f"as shipped but for {changed}" if others else "as shipped"
 
 
 if __name__ == "__main__":

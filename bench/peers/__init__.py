@@ -1,4 +1,4 @@
-"""Environments for other libraries, made when they are first needed."""
+"""Environments for other libraries, created when they are first needed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INSTALL_WITHIN_SEC = 600
 
 
 def command(peer: str, *options: str) -> list[str] | str:
-    """How its server is started; a sentence if it cannot be installed here."""
+    """The command that starts its server; a sentence if it cannot be installed here."""
     home = CACHE / "peers" / peer
     python = home / "bin" / "python"
     stamp = home / "installed"

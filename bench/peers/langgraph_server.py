@@ -31,16 +31,16 @@ async def ask(state: State) -> State:
     return {"output": interrupt({"tool": "open_url", "input": {"url": "https://example.org/report"}})}
 
 
-async def tell(state: State) -> State:
+async def report(state: State) -> State:
     return {"text": f"The page said {state['output']}."}
 
 
 graph = StateGraph(State)
 graph.add_node("ask", ask)
-graph.add_node("tell", tell)
+graph.add_node("report", report)
 graph.add_edge(START, "ask")
-graph.add_edge("ask", "tell")
-graph.add_edge("tell", END)
+graph.add_edge("ask", "report")
+graph.add_edge("report", END)
 
 
 @asynccontextmanager
@@ -78,8 +78,8 @@ async def answer(thread: str, given: Any) -> AsyncIterator[str]:
             asked = update["__interrupt__"][0]
             named = {"toolCallId": asked.id, "toolName": "open_url"}
             yield frame({"type": "tool-input-available", **named, "input": asked.value["input"]})
-        elif "tell" in update:
-            yield frame({"type": "text-delta", "id": "1", "delta": update["tell"]["text"]})
+        elif "report" in update:
+            yield frame({"type": "text-delta", "id": "1", "delta": update["report"]["text"]})
     yield frame({"type": "finish"})
     yield "data: [DONE]\n\n"
 

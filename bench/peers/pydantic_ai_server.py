@@ -1,6 +1,6 @@
 """Pydantic AI with its AI SDK adapter: the response ends with the call, the next message brings the result.
 
-The client holds the history, so nothing is kept here. Runs in an environment of its own.
+The client has the history, so nothing is stored here. Runs in an environment of its own.
 """
 
 from __future__ import annotations

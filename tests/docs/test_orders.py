@@ -22,4 +22,4 @@ def test_two_customers_and_a_manager_are_told_apart() -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.endswith("ann is told: A-2 refunded for ann, approved by mia\n")
+    assert ran.stdout.endswith("ann reads: A-2 refunded for ann, approved by mia\n")

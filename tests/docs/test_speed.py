@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as program
-from bench import compared, costs, counts, kept, logs, p07, p10, parts, served
-from bench.faults import in_words
+from bench import comparison, costs, counts, logs, p07, p10, parts, results, server_process
 from bench.chart import draw
-from bench.table import Effort, Line, judged, printed
+from bench.faults import describe_fault
+from bench.table import Effort, Line, format_lines, judge
 from tests.process import ROOT
 
 QUIET = {
@@ -33,23 +33,23 @@ MISSED = Line("P1", "trips | durable", "≥ 2x trips/s", "1.40x", False)
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    files = {"README": "README.md", "SPEED": "speed.md", "RESULTS": "results.json", "PICTURE": "results.svg"}
+    files = {"README": "README.md", "SPEED": "speed.md", "RESULTS": "results.json", "CHART": "results.svg"}
     for name, file in files.items():
-        monkeypatch.setattr(kept, name, tmp_path / file)
+        monkeypatch.setattr(results, name, tmp_path / file)
     for page in ("README.md", "speed.md"):
         (tmp_path / page).write_text("before\n<!-- bench -->\nnothing\n<!-- /bench -->\nafter\n")
     return tmp_path
 
 
-@pytest.mark.parametrize("page", [kept.SPEED, kept.README], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [results.SPEED, results.README], ids=lambda page: page.name)
 def test_each_page_has_one_place_for_the_figures_and_names_the_command_that_prints_them(page: Path) -> None:
     text = page.read_text()
-    assert text.count(kept.BEGIN) == text.count(kept.END) == 1
-    assert "make bench" in text.partition(kept.BEGIN)[2].partition(kept.END)[0]
+    assert text.count(results.BEGIN) == text.count(results.END) == 1
+    assert "make bench" in text.partition(results.BEGIN)[2].partition(results.END)[0]
 
 
 def test_every_missed_target_has_its_reason_and_what_it_would_take() -> None:
-    page = kept.SPEED.read_text()
+    page = results.SPEED.read_text()
     missed = set(re.findall(r"^\| (P\d+) \|.*\| missed \|$", page, re.MULTILINE))
     # number, reason, what it would take
     explained = set(re.findall(r"^\| (P\d+) \| [^|]+[^| ] \| [^|]+[^| ] \|$", page, re.MULTILINE))
@@ -57,8 +57,8 @@ def test_every_missed_target_has_its_reason_and_what_it_would_take() -> None:
 
 
 def test_new_figures_replace_the_old_ones_and_nothing_else(home: Path) -> None:
-    kept.publish([MISSED], QUIET)
-    kept.publish([REACHED], QUIET)
+    results.publish([MISSED], QUIET)
+    results.publish([REACHED], QUIET)
     text = (home / "speed.md").read_text()
     assert text.startswith("before\n<!-- bench -->\n| | what |")
     assert text.endswith("\n<!-- /bench -->\nafter\n")
@@ -69,7 +69,7 @@ def test_new_figures_replace_the_old_ones_and_nothing_else(home: Path) -> None:
 
 def test_the_readme_gets_one_line_with_the_ratios_and_how_many_targets_are_reached(home: Path) -> None:
     durable = Line("P1", "durable round trip, 64 users, against FastAPI + futures", "≥ 1x", "1.40x", True)
-    kept.publish([durable, REACHED, MISSED], QUIET)
+    results.publish([durable, REACHED, MISSED], QUIET)
     line = (home / "README.md").read_text().splitlines()[2]
     assert line.startswith("Durable round trips per second are 1.40x those of FastAPI + futures")
     assert "2 of 3 targets are reached" in line
@@ -80,7 +80,7 @@ def test_without_a_place_on_both_pages_nothing_is_written(home: Path, page: str)
     (home / page).write_text("before <!-- bench -->")
     before = [file.read_text() for file in (home / "README.md", home / "speed.md")]
     with pytest.raises(LookupError, match="no place for the figures"):
-        kept.publish([REACHED], QUIET)
+        results.publish([REACHED], QUIET)
     assert [file.read_text() for file in (home / "README.md", home / "speed.md")] == before
 
 
@@ -90,15 +90,15 @@ def test_without_a_place_on_both_pages_nothing_is_written(home: Path, page: str)
         ({}, None),
         ({"load before": "1.00 9.00 9.00"}, None),
         ({"load before": "1.01 0.00 0.00"}, "the load of the machine was 1.01"),
-        ({"commit": "abc1234-dirty"}, "not a commit as it stands"),
-        ({"commit": "unknown"}, "not a commit as it stands"),
-        ({"load before": "unknown"}, "does not tell its load"),
+        ({"commit": "abc1234-dirty"}, "the tree is not a commit"),
+        ({"commit": "unknown"}, "the tree is not a commit"),
+        ({"load before": "unknown"}, "load of this machine is unknown"),
     ],
 )
 def test_figures_are_published_only_from_a_commit_on_an_idle_machine(
     about: dict[str, str], why: str | None
 ) -> None:
-    told = kept.why_not_published(QUIET | about)
+    told = results.why_not_published(QUIET | about)
     assert told is None if why is None else why in str(told)
 
 
@@ -112,11 +112,11 @@ def test_a_whole_run_keeps_its_figures_if_a_later_measurement_fails(
         raise FileNotFoundError(2, "No such file or directory", "taskset")
 
     monkeypatch.setattr(program, "measure", lambda names, effort: [REACHED, MISSED])
-    monkeypatch.setattr(program, "described", lambda: QUIET | {"load before": load})
+    monkeypatch.setattr(program, "describe_machine", lambda: QUIET | {"load before": load})
     monkeypatch.setattr(parts, "measure", fail)
-    monkeypatch.setattr(costs, "measured", fail)
+    monkeypatch.setattr(costs, "measure_costs", fail)
     program.bench_all(in_any_case=in_any_case)
-    lines, about = kept.kept()
+    lines, about = results.load_results()
     assert lines == [REACHED, MISSED]
     assert about["load before"] == load
     assert (home / "results.svg").read_text().startswith("<svg ")
@@ -126,11 +126,11 @@ def test_a_whole_run_keeps_its_figures_if_a_later_measurement_fails(
 
 def test_a_busy_load_client_leaves_the_figure_without_a_verdict() -> None:
     busy = Line("P3", "trips", "≥ 0.4x", "0.5x", True, values={"bare": {"seconds": 2.0, "client": 1.8}})
-    told = judged(busy)
+    told = judge(busy)
     assert told.ok is None
     assert told.verdict == "not measured (load client busy)"
-    assert judged(REACHED) == REACHED
-    assert "not measured (load client busy)" in printed([told])
+    assert judge(REACHED) == REACHED
+    assert "not measured (load client busy)" in format_lines([told])
 
 
 def test_a_missing_tool_is_named_and_the_other_figures_are_measured(
@@ -155,7 +155,7 @@ def test_a_missing_tool_is_named_and_the_other_figures_are_measured(
 
 def test_a_system_without_the_affinity_of_cores_gets_a_sentence() -> None:
     fault = AttributeError("module 'os' has no attribute 'sched_getaffinity'")
-    assert in_words(fault).startswith("this system cannot tell what is needed")
+    assert describe_fault(fault).startswith("this system does not provide what is needed")
 
 
 def test_a_quick_run_says_what_it_leaves_out(
@@ -215,7 +215,7 @@ def test_without_valgrind_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(counts, "make_trips", no_trips)
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert counts.counted(Effort()).splitlines()[-1] == counts.NO_VALGRIND
+    assert counts.report_counts(Effort()).splitlines()[-1] == counts.NO_VALGRIND
 
 
 def test_the_memory_of_parked_calls_is_repeated_only_for_a_verdict(
@@ -243,7 +243,7 @@ def test_another_revision_is_measured_in_alternating_rounds_beside_ours(
 
     class Figure:
         def measure(self, effort: Effort) -> Line:
-            is_ours = served.home.get() == ROOT
+            is_ours = server_process.home.get() == ROOT
             measured.append(is_ours)
             each = 0.001 if is_ours else 0.002
             return Line(
@@ -255,9 +255,9 @@ def test_another_revision_is_measured_in_alternating_rounds_beside_ours(
                 values={"farhand": {"each": each, "cpu": 1.0}},
             )
 
-    monkeypatch.setattr(compared, "worktree", lambda revision: nullcontext(tmp_path))
-    monkeypatch.setattr(compared, "import_module", lambda name: Figure())
-    told = compared.compare("abc1234", ["p01"], Effort(rounds=3)).splitlines()[-1]
+    monkeypatch.setattr(comparison, "worktree", lambda revision: nullcontext(tmp_path))
+    monkeypatch.setattr(comparison, "import_module", lambda name: Figure())
+    told = comparison.compare("abc1234", ["p01"], Effort(rounds=3)).splitlines()[-1]
     assert measured == [False, True, True, False, False, True]
     assert told == (
         "| P1 | trips | 1.5 x (1.5, 1.5, 1.5) | 3 x (3, 3, 3) | 2.00x | 2,000 → 1,000 µs (0.50x) |"
@@ -265,12 +265,12 @@ def test_another_revision_is_measured_in_alternating_rounds_beside_ours(
 
 
 def test_an_unknown_revision_is_named() -> None:
-    with pytest.raises(LookupError, match="no revision 'nowhere'"), compared.worktree("nowhere"):
+    with pytest.raises(LookupError, match="no revision 'nowhere'"), comparison.worktree("nowhere"):
         pass
 
 
 def test_the_targets_of_the_log_are_printed_beside_what_was_counted() -> None:
-    command = [sys.executable, "-m", "bench", "wanted"]
+    command = [sys.executable, "-m", "bench", "targets"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=300)
     rows = [line.split(" | ") for line in ran.stdout.splitlines()]
     names = [row[0].removeprefix("| ") for row in rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bench.p10 import FEW, USERS, lines
-from bench.table import NO_TARGET, Line, judged
+from bench.table import NO_TARGET, Line, judge
 
 SEEN = {"seconds": 2.0, "client": 0.2, "cpu": 1.5, "database": 0.8, "rate": 100.0, "wake": 0.020}
 LOADS = ("two workers", "SQLite", "half as many trips", "few users")
@@ -32,7 +32,7 @@ def test_the_line_says_how_busy_workers_database_and_load_client_were() -> None:
 
 
 def test_a_wake_has_no_verdict_if_the_load_client_was_busy() -> None:
-    _, line, half, few = map(judged, told(client=1.9))
+    _, line, half, few = map(judge, told(client=1.9))
     assert line.verdict == "not measured (load client busy)"
     assert (half.verdict, few.verdict) == ("no target", "no target")
 

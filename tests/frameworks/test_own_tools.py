@@ -50,7 +50,9 @@ def of_agents(hands: Hands, own: Any) -> object:
 def test_a_function_that_takes_a_context_is_told_what_to_write(
     tmp_path: Path, approve: Approve, own: object
 ) -> None:
-    with pytest.raises(BadTool, match=r"`delete_file` has a parameter that JSON cannot .* farhand.current\(\)"):
+    with pytest.raises(
+        BadTool, match=r"`delete_file` has a parameter that JSON cannot .* farhand.current\(\)"
+    ):
         approve(Stage("memory:", tmp_path).hands, own)
 
 

@@ -128,5 +128,5 @@ async def test_a_user_or_database_that_is_not_there_is_said_in_the_database_s_wo
 def test_few_connections_and_a_queue_that_fills_are_said_before_they_hurt(
     busy: ServerLoad, connections: str, queue: str
 ) -> None:
-    assert doctor._of_connections(busy).verdict == connections
-    assert doctor._of_queue(busy).verdict == queue
+    assert doctor._check_connections(busy).verdict == connections
+    assert doctor._check_queue(busy).verdict == queue
