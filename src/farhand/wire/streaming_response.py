@@ -63,7 +63,17 @@ async def send_frames(
     # no task group: for as long as the stream is open it would keep more than the task itself
     listener = asyncio.create_task(exchange.listen())  # noqa: TID251
     try:
-        return await body.write(headers, keep_alive)
+        await body.send({"type": "http.response.start", "status": 200, "headers": [*headers, *SECURITY]})
+        # some servers send the head only with the first bytes of the body
+        await body.send({"type": "http.response.body", "body": b"", "more_body": True})
+        has_more = True
+        while body.lost is None and has_more:
+            frames = await source.next(keep_alive)
+            has_more = not (frames is None or source.ended)
+            await body.send_frames(frames or (KEEP_ALIVE if has_more else b""), has_more=has_more)
+            # a stream that waits for hours does not keep what it has sent
+            del frames
+        return body.lost or StreamEnd.FINISHED
     finally:
         body.close()
         listener.cancel()
@@ -76,19 +86,19 @@ class _Body:
     __slots__ = (
         "_exchange",
         "_loop",
-        "_lost",
         "_sending_since",
         "_source",
         "_stall_after",
         "_task",
         "_timer",
+        "lost",
     )
 
     def __init__(self, exchange: HttpExchange, source: FrameSource, stall_after: float) -> None:
         self._exchange = exchange
         self._source = source
         self._stall_after = stall_after
-        self._lost: StreamEnd | None = None
+        self.lost: StreamEnd | None = None
         """Why the reader is gone."""
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
@@ -97,34 +107,23 @@ class _Body:
         """One for many sends, since most of them take no time; none while nothing is sent for long."""
 
     def leave(self) -> None:
-        self._lost = StreamEnd.LEFT
+        self.lost = StreamEnd.LEFT
         self._source.leave()
 
     def close(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def write(self, headers: Sequence[Header], keep_alive: float) -> StreamEnd:
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*headers, *SECURITY]})
-        # some servers send the head only with the first bytes of the body
-        await self._send_body(b"", has_more=True)
-        has_more = True
-        while self._lost is None and has_more:
-            frames = await self._source.next(keep_alive)
-            has_more = not (frames is None or self._source.ended)
-            await self._send_body(frames or (KEEP_ALIVE if has_more else b""), has_more=has_more)
-            # a stream that waits for hours does not keep what it has sent
-            del frames
-        return self._lost or StreamEnd.FINISHED
+    async def send_frames(self, frames: bytes, *, has_more: bool) -> None:
+        start = 0
+        while start + PIECE < len(frames):
+            piece = frames[start : start + PIECE]
+            await self.send({"type": "http.response.body", "body": piece, "more_body": True})
+            start += PIECE
+        await self.send({"type": "http.response.body", "body": frames[start:], "more_body": has_more})
 
-    async def _send_body(self, body: bytes, *, has_more: bool) -> None:
-        while len(body) > PIECE:
-            await self._send({"type": "http.response.body", "body": body[:PIECE], "more_body": True})
-            body = body[PIECE:]
-        await self._send({"type": "http.response.body", "body": body, "more_body": has_more})
-
-    async def _send(self, message: Message) -> None:
-        if self._lost is not None:
+    async def send(self, message: Message) -> None:
+        if self.lost is not None:
             return
         self._sending_since = self._loop.time()
         if self._timer is None:
@@ -136,13 +135,13 @@ class _Body:
                 raise
         except OSError:
             # how servers with newer ASGI versions report a disconnect
-            self._lost = StreamEnd.LEFT
+            self.lost = StreamEnd.LEFT
         finally:
             self._sending_since = None
 
     def _has_stalled(self) -> bool:
         """Whether this stream was cancelled for that alone."""
-        return self._lost is StreamEnd.STALLED and self._task is not None and not self._task.uncancel()
+        return self.lost is StreamEnd.STALLED and self._task is not None and not self._task.uncancel()
 
     def _check_stall(self) -> None:
         self._timer = None
@@ -152,5 +151,5 @@ class _Body:
         if left > 0:
             self._timer = self._loop.call_later(left, self._check_stall)
             return
-        self._lost = StreamEnd.STALLED
+        self.lost = StreamEnd.STALLED
         self._task.cancel()

@@ -7,7 +7,7 @@ content, so that no step is empty.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from farhand.agent.turns import CallAnswers, Turn, may_run
@@ -130,13 +130,11 @@ class Chunks:
         """Distinguishes the positions of this answer from those of others."""
         return mark_of(self._message_id)
 
-    def of_entries(self, entries: Iterable[Entry]) -> ChunkList:
-        chunks: ChunkList = []
+    def of_entries(self, entries: Sequence[Entry]) -> ChunkList:
+        chunks = self._begin([]) if entries else []
         for entry in entries:
             if self.ended:
                 break
-            if not self._begun:
-                self._begin(chunks)
             self._in_the_past = entry.seq <= self._past
             self._METHODS[type(entry.event)](self, entry.event, chunks)
         return chunks
@@ -208,27 +206,29 @@ class Chunks:
         self._open_delta = (type(event), event.part, b'{"type":"%b-delta","id":"%b","delta":' % (kind, block))
         return self._open_delta
 
-    def _write_call(
-        self, event: CallBegun | InputAdded | CallOpened | CallRejected, chunks: ChunkList
-    ) -> None:
-        if isinstance(event, CallOpened) and event.parent is not None and self._step is None:
+    def _begin_call(self, event: CallBegun, chunks: ChunkList) -> None:
+        self._begin_content(chunks)
+        self._shown = (*self._shown, event.call_id)
+        chunks.append(input_start(event.call_id, event.tool))
+
+    def _add_input(self, event: InputAdded, chunks: ChunkList) -> None:
+        self._begin_content(chunks)
+        if event.call_id not in self._written:
+            self._written = (*self._written, event.call_id)
+        chunks.append(input_delta(event.call_id, event.text))
+
+    def _open_call(self, event: CallOpened, chunks: ChunkList) -> None:
+        if event.parent is not None and self._step is None:
             # a tool asks after the model's step: in a step of its own, which a client posts when its
             # questions are answered, though the tool that asks has no output yet
             self._step = event.step
         self._begin_content(chunks)
-        match event:
-            case CallBegun(call_id=call_id, tool=tool):
-                self._shown = (*self._shown, call_id)
-                chunks.append(input_start(call_id, tool))
-            case InputAdded(call_id=call_id, text=text):
-                if call_id not in self._written:
-                    self._written = (*self._written, call_id)
-                chunks.append(input_delta(call_id, text))
-            case CallOpened():
-                self._show_opened(chunks, event)
-            case CallRejected(call_id=call_id, tool=tool, input=input, error=error):
-                named = {"toolCallId": call_id, "toolName": tool}
-                chunks.append(chunk("tool-input-error", **named, input=input, errorText=error))
+        self._show_opened(chunks, event)
+
+    def _reject_call(self, event: CallRejected, chunks: ChunkList) -> None:
+        self._begin_content(chunks)
+        named = {"toolCallId": event.call_id, "toolName": event.tool}
+        chunks.append(chunk("tool-input-error", **named, input=event.input, errorText=event.error))
 
     def _show_opened(self, chunks: ChunkList, event: CallOpened) -> None:
         now = self._known.get(event.call_id)
@@ -326,10 +326,10 @@ class Chunks:
         StepStarted: _start_step,
         StepFinished: _end_step,
         StepDiscarded: _end_step,
-        CallBegun: _write_call,
-        InputAdded: _write_call,
-        CallOpened: _write_call,
-        CallRejected: _write_call,
+        CallBegun: _begin_call,
+        InputAdded: _add_input,
+        CallOpened: _open_call,
+        CallRejected: _reject_call,
         CallSettled: _write_outcome,
         ApprovalAnswered: _write_approval,
         RunParked: _pause,
@@ -358,7 +358,7 @@ class Response:
     after: Position
     chunks: Chunks
     until: int | None = None
-    first: list[bytes] = field(default_factory=list)
+    first: Sequence[bytes] = ()
     """Chunks that come before those of the journal."""
     with_ids: bool = False
     is_undelivered: bool = True
@@ -437,7 +437,7 @@ class UiStreamEncoder:
 
     def __init__(self, chunks: Chunks, *, first: Sequence[bytes] = (), with_ids: bool = False) -> None:
         self._chunks = chunks
-        self._first = list(first)
+        self._first = first
         self._with_ids = with_ids
 
     @property
@@ -462,5 +462,5 @@ class UiStreamEncoder:
 
     def _with_first(self, chunks: ChunkList) -> ChunkList:
         if self._first:
-            chunks, self._first = [*self._first, *chunks], []
+            chunks, self._first = [*self._first, *chunks], ()
         return chunks
