@@ -22,7 +22,6 @@ from farhand.core.call import Call
 from farhand.core.ids import is_chosen_id
 from farhand.core.position import Entry
 from farhand.core.principal import Owner, Principal
-from farhand.core.settings import Settings
 from farhand.errors import FarhandError, Malformed, StoreDown, Unreadable
 from farhand.eventlog.reader import LogReader
 from farhand.wire.http import (
@@ -36,6 +35,7 @@ from farhand.wire.http import (
 )
 from farhand.wire.json_writer import encode
 from farhand.wire.streaming_response import FrameSource, StreamEnd, send_frames
+from farhand.wire.time_limit import TimeLimit
 from farhand.wire.websocket import Socket
 
 log = logging.getLogger("farhand.faces")
@@ -50,6 +50,17 @@ STREAM_HEADERS: tuple[Header, ...] = (
 )
 
 
+class TimeLimits(Struct, frozen=True):
+    """Of all requests of an app together."""
+
+    body: TimeLimit
+    """For a whole body to arrive."""
+    stall: TimeLimit
+    """For a reader to take a piece of a stream."""
+    keep_alive: float
+    """Seconds of silence on a stream."""
+
+
 class Request(Struct, eq=False):
     """One HTTP request that was authenticated."""
 
@@ -58,7 +69,7 @@ class Request(Struct, eq=False):
     principal: Principal
     owner: Owner
     _limit: int
-    _settings: Settings
+    _times: TimeLimits
 
     def parameter(self, name: str) -> str:
         """A part of the path."""
@@ -72,7 +83,7 @@ class Request(Struct, eq=False):
         """The body: declared as JSON, within the route's limit, not yet read."""
         headers = self.scope["headers"]
         require_json(headers)
-        return read_body(self.exchange.receive, headers, self._limit, self._settings.limits.body_within_sec)
+        return read_body(self.exchange.receive, headers, self._limit, self._times.body)
 
     async def unless_left(self, work: Coroutine[None, None, T]) -> T | None:
         """The result of the work; None if the peer closes the connection first, which cancels the work."""
@@ -104,8 +115,8 @@ class Request(Struct, eq=False):
             self.exchange,
             source,
             headers=headers,
-            keep_alive=self._settings.patience.keep_alive if keep_alive is None else keep_alive,
-            stall_after=self._settings.limits.stalled_after_sec,
+            stall=self._times.stall,
+            keep_alive=self._times.keep_alive if keep_alive is None else keep_alive,
         )
 
     def reply(

@@ -1,4 +1,4 @@
-"""State that all endpoints of an app share: rate limiters, open streams, and counts of refusals.
+"""State that all endpoints of an app share: limits of time and rate, open streams, and counts of refusals.
 
 Must not know how callers are authenticated.
 """
@@ -11,16 +11,22 @@ from collections.abc import Mapping
 from farhand.clock import monotonic
 from farhand.core.settings import Settings
 from farhand.errors import FarhandError
-from farhand.faces.base import RateLimit
+from farhand.faces.base import RateLimit, TimeLimits
 from farhand.server.rate_limiter import RateLimiter
 from farhand.server.reauth import HEAD_START
 from farhand.server.streams import StreamRegistry
+from farhand.wire.time_limit import TimeLimit
 
 
 class AppState:
     def __init__(self, settings: Settings) -> None:
         limits = settings.limits
         self.settings = settings
+        self.times = TimeLimits(
+            body=TimeLimit(limits.body_within_sec),
+            stall=TimeLimit(limits.stalled_after_sec),
+            keep_alive=settings.patience.keep_alive,
+        )
         self.streams = StreamRegistry(limits, again_after=settings.patience.recheck * HEAD_START)
         self.rates: Mapping[RateLimit, RateLimiter] = {
             "results": RateLimiter("results", per_sec=limits.results_per_sec, burst=limits.results_burst),

@@ -30,7 +30,7 @@ class HttpEndpoint:
         self.face = face
         self._auth = auth
         self._state = state
-        self._settings = state.settings
+        self._times = state.times
         self._rates = state.rates
         self._now = state.now
 
@@ -46,7 +46,7 @@ class HttpEndpoint:
                 raise self._wrong_method(scope)
             principal = await self._auth.admit(scope, route.scope)
             owner = Owner(principal.tenant, principal.subject)
-            request = Request(scope, exchange, principal, owner, route.limit, self._settings)
+            request = Request(scope, exchange, principal, owner, route.limit, self._times)
             if route.rate is not None:
                 self._rates[route.rate].count(owner, self._now())
             if route.streams:

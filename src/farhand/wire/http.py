@@ -13,6 +13,7 @@ from typing import TypeAlias
 from starlette.types import Message, Receive, Scope, Send
 
 from farhand.errors import Malformed, TooLarge, TooSlow, WrongType
+from farhand.wire.time_limit import TimeLimit
 
 OnDisconnect: TypeAlias = Callable[[], None]
 
@@ -77,18 +78,18 @@ def header(scope: Scope, name: bytes) -> bytes | None:
     return _find(headers, name)
 
 
-async def read_body(receive: Receive, headers: Iterable[Header], limit: int, within: float = 10.0) -> bytes:
-    """The whole body: at most `limit` bytes, received `within` this many seconds."""
+async def read_body(receive: Receive, headers: Iterable[Header], limit: int, within: TimeLimit) -> bytes:
+    """The whole body: at most `limit` bytes, received `within` a limit of time."""
     length = _find(headers, b"content-length")
     # nineteen digits exceed every limit, and parsing more would only cost time
     if length is not None and not (length.isdigit() and int(length[:19]) <= limit):
         raise _too_large(limit) if length.isdigit() else Malformed("Content-Length is not a number.")
     try:
-        async with asyncio.timeout(within):
-            return await _join(receive, limit)
+        return await within.run(_join(receive, limit))
     except TimeoutError:
         raise TooSlow(
-            f"The body did not arrive within {within:g} s.", hint="Send it again; nothing was applied."
+            f"The body did not arrive within {within.seconds:g} s.",
+            hint="Send it again; nothing was applied.",
         ) from None
 
 

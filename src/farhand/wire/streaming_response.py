@@ -15,6 +15,7 @@ from starlette.types import Message
 
 from farhand.wire.http import SECURITY, Header, HttpExchange
 from farhand.wire.sse import KEEP_ALIVE
+from farhand.wire.time_limit import TimeLimit
 
 PIECE = 64 * 1024
 """The most that is sent at once; the stall limit applies to each piece."""
@@ -51,14 +52,15 @@ async def send_frames(
     source: FrameSource,
     *,
     headers: Sequence[Header],
+    stall: TimeLimit,
     keep_alive: float = 15.0,
-    stall_after: float = 30.0,
 ) -> StreamEnd:
     """Sends the source as the body of a 200 response, until it ends or the reader leaves; returns which.
 
-    A comment is sent after every `keep_alive` seconds without frames. A reader that stalled can resume.
+    A comment is sent after every `keep_alive` seconds without frames. `stall` limits each send; a reader that
+    stalled can resume.
     """
-    body = _Body(exchange, source, stall_after)
+    body = _Body(exchange, source, stall)
     exchange.when_over(body.leave)
     # no task group: for as long as the stream is open it would keep more than the task itself
     listener = asyncio.create_task(exchange.listen())  # noqa: TID251
@@ -75,7 +77,6 @@ async def send_frames(
             del frames
         return body.lost or StreamEnd.FINISHED
     finally:
-        body.close()
         listener.cancel()
         await asyncio.wait([listener])
         if not listener.cancelled():
@@ -83,36 +84,18 @@ async def send_frames(
 
 
 class _Body:
-    __slots__ = (
-        "_exchange",
-        "_loop",
-        "_sending_since",
-        "_source",
-        "_stall_after",
-        "_task",
-        "_timer",
-        "lost",
-    )
+    __slots__ = ("_exchange", "_source", "_stall", "lost")
 
-    def __init__(self, exchange: HttpExchange, source: FrameSource, stall_after: float) -> None:
+    def __init__(self, exchange: HttpExchange, source: FrameSource, stall: TimeLimit) -> None:
         self._exchange = exchange
         self._source = source
-        self._stall_after = stall_after
+        self._stall = stall
         self.lost: StreamEnd | None = None
         """Why the reader is gone."""
-        self._loop = asyncio.get_running_loop()
-        self._task = asyncio.current_task()
-        self._sending_since: float | None = None
-        self._timer: asyncio.TimerHandle | None = None
-        """One for many sends, since most of them take no time; none while nothing is sent for long."""
 
     def leave(self) -> None:
         self.lost = StreamEnd.LEFT
         self._source.leave()
-
-    def close(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
 
     async def send_frames(self, frames: bytes, *, has_more: bool) -> None:
         start = 0
@@ -125,31 +108,10 @@ class _Body:
     async def send(self, message: Message) -> None:
         if self.lost is not None:
             return
-        self._sending_since = self._loop.time()
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._stall_after, self._check_stall)
         try:
-            await self._exchange.send(message)
-        except asyncio.CancelledError:
-            if not self._has_stalled():
-                raise
+            await self._stall.run(self._exchange.send(message))
+        except TimeoutError:
+            self.lost = StreamEnd.STALLED
         except OSError:
             # how servers with newer ASGI versions report a disconnect
             self.lost = StreamEnd.LEFT
-        finally:
-            self._sending_since = None
-
-    def _has_stalled(self) -> bool:
-        """Whether this stream was cancelled for that alone."""
-        return self.lost is StreamEnd.STALLED and self._task is not None and not self._task.uncancel()
-
-    def _check_stall(self) -> None:
-        self._timer = None
-        if self._sending_since is None or self._task is None:
-            return
-        left = self._sending_since + self._stall_after - self._loop.time()
-        if left > 0:
-            self._timer = self._loop.call_later(left, self._check_stall)
-            return
-        self.lost = StreamEnd.STALLED
-        self._task.cancel()

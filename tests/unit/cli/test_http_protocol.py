@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from farhand.cli.protocols import HEAD_BYTES, PIPELINED, http_protocol, socket_protocol
 from farhand.wire.http import HttpExchange, respond_body
 from farhand.wire.streaming_response import StreamEnd, send_frames
+from farhand.wire.time_limit import TimeLimit
 from tests.faces.served import shut_down
 from tests.requirement import requirement
 from tests.unit.wire.peer import Frames
@@ -259,7 +260,9 @@ async def test_a_peer_that_leaves_is_noticed_by_the_answer_under_way(ahead: byte
     source, ends = Frames(), asyncio.Queue[StreamEnd]()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        ends.put_nowait(await send_frames(HttpExchange(receive, send), source, headers=()))
+        ends.put_nowait(
+            await send_frames(HttpExchange(receive, send), source, headers=(), stall=TimeLimit(60))
+        )
 
     async with connected(app) as (reader, writer):
         writer.write(GET % b"/" + ahead)
@@ -283,7 +286,7 @@ def drain(peer: socket.socket) -> None:
 
 async def endless(scope: Scope, receive: Receive, send: Send) -> None:
     source = Frames(*[bytes(1_000_000)] * 100)
-    await send_frames(HttpExchange(receive, send), source, headers=(), stall_after=60)
+    await send_frames(HttpExchange(receive, send), source, headers=(), stall=TimeLimit(60))
 
 
 def one_answer(size: int) -> ASGIApp:

@@ -19,8 +19,11 @@ from farhand.wire.http import (
     respond_empty,
     respond_json,
 )
+from farhand.wire.time_limit import TimeLimit
 from tests.requirement import requirement
 from tests.unit.wire.peer import Peer
+
+WITHIN = TimeLimit(10)
 
 
 def part(body: bytes, *, more: bool = False) -> Message:
@@ -41,20 +44,20 @@ class Trickle:
 
 
 async def test_a_body_that_is_here_is_read_without_waiting() -> None:
-    assert await read_body(Peer(part(b"{}")).receive, [(b"content-length", b"2")], 10) == b"{}"
-    assert await read_body(Peer({"type": "http.request"}).receive, [], 10) == b""
+    assert await read_body(Peer(part(b"{}")).receive, [(b"content-length", b"2")], 10, WITHIN) == b"{}"
+    assert await read_body(Peer({"type": "http.request"}).receive, [], 10, WITHIN) == b""
 
 
 @pytest.mark.parametrize("client", [Peer, Trickle])
 async def test_a_body_in_parts_is_joined(client: type[Peer | Trickle]) -> None:
     parts = [part(b"a", more=True), part(b"", more=True), part(b"b", more=True), part(b"c")]
-    assert await read_body(client(*parts).receive, [], 3) == b"abc"
+    assert await read_body(client(*parts).receive, [], 3, WITHIN) == b"abc"
 
 
 async def test_an_announced_length_over_the_limit_is_refused_before_anything_is_read() -> None:
     peer = Peer(part(b"x" * 11))
     with pytest.raises(TooLarge, match="larger than 10 bytes"):
-        await read_body(peer.receive, [(b"content-length", b"11")], 10)
+        await read_body(peer.receive, [(b"content-length", b"11")], 10, WITHIN)
     assert (await peer.receive())["body"] == b"x" * 11
 
 
@@ -65,18 +68,18 @@ async def test_a_body_is_refused_as_soon_as_it_passes_the_limit(
 ) -> None:
     parts = [part(b"x" * size, more=True) for size in sizes]
     with pytest.raises(TooLarge):
-        await read_body(client(*parts).receive, [], 10)
+        await read_body(client(*parts).receive, [], 10, WITHIN)
 
 
 async def test_a_length_of_very_many_digits_is_refused_as_too_large() -> None:
     with pytest.raises(TooLarge):
-        await read_body(Peer().receive, [(b"content-length", b"9" * 5000)], 10)
+        await read_body(Peer().receive, [(b"content-length", b"9" * 5000)], 10, WITHIN)
 
 
 @pytest.mark.parametrize("length", [b"-1", b"", b"ten", b"1e3", b"+5", "٣".encode(), b"5, 5"])
 async def test_a_length_that_is_no_number_is_refused(length: bytes) -> None:
     with pytest.raises(Malformed, match="Content-Length"):
-        await read_body(Peer(part(b"x")).receive, [(b"content-length", length)], 10)
+        await read_body(Peer(part(b"x")).receive, [(b"content-length", length)], 10, WITHIN)
 
 
 @pytest.mark.parametrize("parts", [[], [part(b"x", more=True)], [part(b"x", more=True)] * 3])
@@ -85,7 +88,7 @@ async def test_a_body_that_never_ends_is_refused_in_time(
     client: type[Peer | Trickle], parts: list[Message]
 ) -> None:
     with pytest.raises(TooSlow, match=r"within 0\.02 s"):
-        await read_body(client(*parts).receive, [], 10, within=0.02)
+        await read_body(client(*parts).receive, [], 10, TimeLimit(0.02))
 
 
 @pytest.mark.parametrize("parts", [[], [part(b"x", more=True)]])
@@ -93,7 +96,7 @@ async def test_a_client_that_leaves_before_the_end_is_told_apart(parts: list[Mes
     peer = Peer(*parts)
     peer.leave()
     with pytest.raises(Malformed, match="closed before"):
-        await read_body(peer.receive, [], 10)
+        await read_body(peer.receive, [], 10, WITHIN)
 
 
 async def test_a_cancel_reaches_the_receive_that_waits() -> None:
@@ -108,7 +111,7 @@ async def test_a_cancel_reaches_the_receive_that_waits() -> None:
         raise AssertionError("nothing ever arrives")
 
     async with asyncio.TaskGroup() as group:
-        reading = group.create_task(read_body(receive, [], 10))
+        reading = group.create_task(read_body(receive, [], 10, WITHIN))
         await asyncio.sleep(0)
         reading.cancel()
     assert reading.cancelled()
@@ -121,7 +124,7 @@ async def test_an_error_of_the_receive_is_not_swallowed() -> None:
         raise RuntimeError("the server broke")
 
     with pytest.raises(RuntimeError, match="the server broke"):
-        await read_body(receive, [], 10)
+        await read_body(receive, [], 10, WITHIN)
 
 
 async def test_any_awaitable_may_stand_for_a_receive() -> None:
@@ -133,7 +136,7 @@ async def test_any_awaitable_may_stand_for_a_receive() -> None:
     async def receive() -> Message:
         return await Late()
 
-    assert await read_body(receive, [], 10) == b"late"
+    assert await read_body(receive, [], 10, WITHIN) == b"late"
 
 
 @pytest.mark.parametrize(

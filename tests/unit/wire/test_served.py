@@ -14,6 +14,7 @@ from farhand.errors import PeerFault
 from farhand.wire.http import HttpExchange, read_body, require_json, respond_body, respond_json
 from farhand.wire.sse import DONE, Event, frame, parse
 from farhand.wire.streaming_response import FrameSource, StreamEnd, send_frames
+from farhand.wire.time_limit import TimeLimit
 from tests.unit.wire.peer import Frames
 
 HEADERS = ((b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"))
@@ -42,13 +43,13 @@ class App:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "GET":
             end = await send_frames(
-                HttpExchange(receive, send), self.source, headers=HEADERS, stall_after=0.1
+                HttpExchange(receive, send), self.source, headers=HEADERS, stall=TimeLimit(0.1)
             )
             self.ended.set_result(end)
             return
         try:
             require_json(scope["headers"])
-            body = await read_body(receive, scope["headers"], 1000, within=0.1)
+            body = await read_body(receive, scope["headers"], 1000, TimeLimit(0.1))
         except PeerFault as fault:
             await respond_body(send, 400, b"text/plain", fault.code.encode())
         else:

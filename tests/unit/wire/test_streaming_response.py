@@ -13,9 +13,11 @@ from farhand.errors import StoreDown
 from farhand.wire.http import SECURITY, HttpExchange
 from farhand.wire.sse import KEEP_ALIVE
 from farhand.wire.streaming_response import PIECE, StreamEnd, send_frames
+from farhand.wire.time_limit import TimeLimit
 from tests.requirement import requirement
 from tests.unit.wire.peer import Frames, Peer
 
+STALL = TimeLimit(60)
 HEADERS = ((b"content-type", b"text/event-stream"),)
 START: Message = {"type": "http.response.start", "status": 200, "headers": [*HEADERS, *SECURITY]}
 
@@ -33,7 +35,7 @@ async def streaming(
     exchange: HttpExchange, source: Frames, *, stall_after: float = 60
 ) -> AsyncIterator[asyncio.Task[StreamEnd]]:
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
-        yield group.create_task(send_frames(exchange, source, headers=HEADERS, stall_after=stall_after))
+        yield group.create_task(send_frames(exchange, source, headers=HEADERS, stall=TimeLimit(stall_after)))
 
 
 async def test_a_stream_starts_at_once_and_ends_its_body_once() -> None:
@@ -49,13 +51,13 @@ async def test_a_stream_starts_at_once_and_ends_its_body_once() -> None:
 
 async def test_what_the_source_joined_leaves_in_one_write() -> None:
     peer = Peer()
-    await send_frames(line_to(peer), Frames(b"a\n\nb\n\n", None), headers=HEADERS)
+    await send_frames(line_to(peer), Frames(b"a\n\nb\n\n", None), headers=HEADERS, stall=STALL)
     assert peer.bodies == [b"", b"a\n\nb\n\n", b""]
 
 
 async def test_a_comment_is_sent_whenever_nothing_came_in_time() -> None:
     peer, source = Peer(), Frames(b"", b"a", b"", b"", None)
-    await send_frames(line_to(peer), source, headers=HEADERS, keep_alive=7)
+    await send_frames(line_to(peer), source, headers=HEADERS, stall=STALL, keep_alive=7)
     assert peer.bodies == [b"", KEEP_ALIVE, b"a", KEEP_ALIVE, KEEP_ALIVE, b""]
     assert source.asked == [7] * 5
 
@@ -90,7 +92,10 @@ async def test_a_send_that_fails_because_the_reader_left_is_no_error(failing: in
         if len(peer.sent) >= failing:
             raise OSError("closed")
 
-    assert await send_frames(HttpExchange(peer.receive, refuse), source, headers=HEADERS) is StreamEnd.LEFT
+    assert (
+        await send_frames(HttpExchange(peer.receive, refuse), source, headers=HEADERS, stall=STALL)
+        is StreamEnd.LEFT
+    )
     assert len(peer.sent) == failing
 
 
@@ -127,7 +132,7 @@ async def test_a_slow_reader_is_waited_for_and_nothing_is_pulled_meanwhile() -> 
 async def test_a_fault_of_the_source_reaches_the_caller_as_it_was_raised(fault: Exception) -> None:
     peer, source = Peer(), Frames(b"a", fault)
     with pytest.raises(type(fault)) as caught:
-        await send_frames(line_to(peer), source, headers=HEADERS)
+        await send_frames(line_to(peer), source, headers=HEADERS, stall=STALL)
     assert caught.value is fault
     assert peer.bodies == [b"", b"a"]
 
@@ -140,7 +145,7 @@ async def test_a_server_that_fails_while_it_listens_ends_the_stream_with_its_err
         raise LookupError("the server is broken")
 
     with pytest.raises(LookupError):
-        await send_frames(HttpExchange(receive, peer.send), source, headers=HEADERS)
+        await send_frames(HttpExchange(receive, peer.send), source, headers=HEADERS, stall=STALL)
     assert source.was_left
 
 
@@ -160,14 +165,14 @@ async def test_a_cancelled_stream_stays_cancelled(is_sending: bool) -> None:
 async def test_no_task_outlives_a_stream() -> None:
     before = asyncio.all_tasks()
     peer = Peer()
-    await send_frames(line_to(peer), Frames(None), headers=HEADERS)
+    await send_frames(line_to(peer), Frames(None), headers=HEADERS, stall=STALL)
     assert asyncio.all_tasks() == before
 
 
 async def test_what_a_source_says_last_leaves_with_the_end_of_the_body() -> None:
     peer, source = Peer(), Frames(b"a", b"b")
     source.last = b"b"
-    assert await send_frames(line_to(peer), source, headers=HEADERS) is StreamEnd.FINISHED
+    assert await send_frames(line_to(peer), source, headers=HEADERS, stall=STALL) is StreamEnd.FINISHED
     assert peer.sent[2:] == [body(b"a"), body(b"b", more=False)]
 
 
