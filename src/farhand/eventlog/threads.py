@@ -420,7 +420,7 @@ class Threads:
             is_newest = self._loads.get(key) is load
             if is_newest:
                 del self._loads[key]
-        if not is_newest or key in self._cache:
+        if not is_newest:
             return
         state = fold_loaded(owner, thread_id, loaded)
         tail = sum(len(row.body) for row in loaded.rows)

@@ -6,14 +6,11 @@ import asyncio
 from collections.abc import Awaitable, Coroutine, Sequence
 
 import pytest
-from msgspec.structs import replace
 
-from farhand.core.call import ProgramRequest
 from farhand.core.decide import calls, runs
 from farhand.core.decide.calls import Checked
 from farhand.core.decide.decision import Decision
-from farhand.core.decide.opening import opened
-from farhand.core.event import Event, TextAdded, ThreadCreated, ThreadRenamed
+from farhand.core.event import TextAdded, ThreadCreated, ThreadRenamed
 from farhand.core.outcome import Success
 from farhand.core.principal import Owner
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Result, Unknown
@@ -21,58 +18,17 @@ from farhand.core.run import RunState
 from farhand.core.state import ThreadState
 from farhand.errors import NameTaken, StoreDown, Unreadable
 from farhand.eventlog import batch
-from farhand.eventlog.batch import Changes, Command, Key
+from farhand.eventlog.batch import Command
 from farhand.eventlog.codec import encode_snapshot, fold_loaded
 from farhand.eventlog.threads import Threads
-from farhand.store.base import Append, AppendResult, Loaded, Store, ThreadRow
-from farhand.store.memory import MemoryStore
+from farhand.store.base import Append, AppendResult, Loaded, ThreadRow
 from farhand.testing import FakeClock
 from tests.requirement import requirement
-from tests.unit.core.story import PATIENCE, asks_for, said
+from tests.unit.core.story import PATIENCE, said
 from tests.unit.core.thread_log import ANN
+from tests.unit.eventlog.shared_store import RecordingThreads, SharedStore, open_call, rename
 
 ROW = ThreadRow(title="", created_at=0.0, updated_at=0.0)
-
-
-class SharedStore(MemoryStore):
-    """One that several workers use; it can be held up, and it can be down."""
-
-    is_shared = True
-
-    def __init__(self, clock: FakeClock) -> None:
-        super().__init__(clock)
-        self.free = asyncio.Event()
-        self.free.set()
-        self.appending = asyncio.Event()
-        self.is_down = False
-        self.appended: list[Sequence[Append]] = []
-
-    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
-        self.appending.set()
-        await self.free.wait()
-        if self.is_down:
-            raise StoreDown("The store is not responding.")
-        self.appended.append(appends)
-        return await super().append(appends)
-
-
-class RecordingThreads(Threads):
-    """Keeps what subscribers would be told."""
-
-    def __init__(self, store: Store) -> None:
-        super().__init__(store)
-        self.events: list[tuple[str, tuple[Event, ...], bool]] = []
-        self.losses: list[str] = []
-        self.rollbacks: list[Changes] = []
-
-    def on_committed(self, key: Key, changes: Changes, at: float, *, is_own: bool) -> None:
-        self.events.append((key[1], tuple(changes.events), is_own))
-
-    def on_lost(self, key: Key) -> None:
-        self.losses.append(key[1])
-
-    def on_rolled_back(self, key: Key, changes: Changes) -> None:
-        self.rollbacks.append(changes)
 
 
 @pytest.fixture
@@ -84,7 +40,7 @@ async def test_an_answer_is_given_when_it_is_durable_and_not_before(store: Share
     threads = Threads(store)
     store.free.clear()
     async with asyncio.TaskGroup() as group:
-        renaming = group.create_task(threads.decide(ANN, "t1", _rename("Hello")))
+        renaming = group.create_task(threads.decide(ANN, "t1", rename("Hello")))
         await store.appending.wait()
         reading = group.create_task(threads.read(ANN, "t1", lambda thread: thread.title))
         await asyncio.sleep(0)
@@ -100,10 +56,10 @@ async def test_a_read_of_a_store_of_this_process_alone_sees_only_what_is_durable
 ) -> None:
     monkeypatch.setattr(SharedStore, "is_shared", False)
     threads = Threads(store)
-    await threads.decide(ANN, "t1", _rename("Old"))
+    await threads.decide(ANN, "t1", rename("Old"))
     store.free.clear()
     async with asyncio.TaskGroup() as group:
-        group.create_task(threads.decide(ANN, "t1", _rename("New")))
+        group.create_task(threads.decide(ANN, "t1", rename("New")))
         reads = [group.create_task(threads.read(ANN, "t1", lambda thread: thread.title))]
         store.appending.clear()
         await store.appending.wait()
@@ -120,7 +76,7 @@ async def test_a_read_of_a_store_of_this_process_alone_sees_only_what_is_durable
 @requirement("calls:first-wins")
 async def test_two_workers_with_two_answers_have_one_winner(store: SharedStore) -> None:
     one, other = Threads(store), Threads(store)
-    await one.decide(ANN, "t1", _open())
+    await one.decide(ANN, "t1", open_call())
     # both have the call in their caches before either settles it
     assert await other.read(ANN, "t1", lambda thread: list(thread.calls)) == ["call_1"]
     first, second = await asyncio.gather(
@@ -136,14 +92,14 @@ async def test_two_workers_with_two_answers_have_one_winner(store: SharedStore) 
 async def test_an_old_cache_never_answers_without_asking_the_store(store: SharedStore) -> None:
     one, other = Threads(store), Threads(store)
     assert await other.decide(ANN, "t1", _settle("a")) == Unknown()
-    await one.decide(ANN, "t1", _open())
+    await one.decide(ANN, "t1", open_call())
     assert await other.read(ANN, "t1", lambda thread: list(thread.calls)) == ["call_1"]
     assert await other.decide(ANN, "t1", _settle("a")) == Accepted()
 
 
 async def test_commands_that_wait_are_stored_together_in_their_order(store: SharedStore) -> None:
     threads = Threads(store)
-    await threads.decide(ANN, "t1", _open())
+    await threads.decide(ANN, "t1", open_call())
     results = await asyncio.gather(*(threads.decide(ANN, "t1", _settle(value)) for value in "abc"))
     assert results[0] == Accepted()
     assert all(isinstance(each, Conflict) for each in results[1:])
@@ -152,20 +108,20 @@ async def test_commands_that_wait_are_stored_together_in_their_order(store: Shar
 
 async def test_what_waits_for_several_threads_is_one_transaction(store: SharedStore) -> None:
     threads = Threads(store)
-    await asyncio.gather(*(threads.decide(ANN, f"t{number}", _rename("x")) for number in range(5)))
+    await asyncio.gather(*(threads.decide(ANN, f"t{number}", rename("x")) for number in range(5)))
     assert [len(appends) for appends in store.appended] == [5]
 
 
 async def test_an_answer_may_be_made_of_the_state_after_it(store: SharedStore) -> None:
     threads = Threads(store)
-    title = await threads.decide(ANN, "t1", _rename("Hello"), lambda thread, answer: (thread.title, answer))
+    title = await threads.decide(ANN, "t1", rename("Hello"), lambda thread, answer: (thread.title, answer))
     assert title == ("Hello", None)
 
 
 @requirement("calls:deadline")
 async def test_a_deadline_is_judged_by_the_store(store: SharedStore, clock: FakeClock) -> None:
     threads = Threads(store)
-    await threads.decide(ANN, "t1", _open())
+    await threads.decide(ANN, "t1", open_call())
     store.free.clear()
     async with asyncio.TaskGroup() as group:
         store.appending.clear()
@@ -181,12 +137,12 @@ async def test_a_deadline_is_judged_by_the_store(store: SharedStore, clock: Fake
 
 async def test_one_command_out_of_time_costs_the_others_nothing(store: SharedStore, clock: FakeClock) -> None:
     threads = Threads(store)
-    await threads.decide(ANN, "t1", _open())
+    await threads.decide(ANN, "t1", open_call())
     store.free.clear()
     async with asyncio.TaskGroup() as group:
         store.appending.clear()
         settling = group.create_task(threads.decide(ANN, "t1", _settle("late")))
-        renaming = group.create_task(threads.decide(ANN, "t1", _rename("Hello")))
+        renaming = group.create_task(threads.decide(ANN, "t1", rename("Hello")))
         await store.appending.wait()
         clock.advance(PATIENCE.park_for)
         store.free.set()
@@ -230,10 +186,10 @@ async def test_a_request_id_that_another_thread_has_fails_its_command_alone(
 ) -> None:
     threads = Threads(store)
     first, second = threads_of_request
-    await threads.decide(ANN, first, _open(request_id="job-1"))
+    await threads.decide(ANN, first, open_call(request_id="job-1"))
     results = await asyncio.gather(
-        threads.decide(ANN, second, _open("call_2", request_id="job-1")),
-        threads.decide(ANN, second, _rename("Hello")),
+        threads.decide(ANN, second, open_call("call_2", request_id="job-1")),
+        threads.decide(ANN, second, rename("Hello")),
         return_exceptions=True,
     )
     assert isinstance(results[0], NameTaken)
@@ -244,7 +200,7 @@ async def test_a_request_id_that_another_thread_has_fails_its_command_alone(
 
 async def test_a_store_that_is_down_says_so_and_nothing_is_believed(store: SharedStore) -> None:
     threads = RecordingThreads(store)
-    await threads.decide(ANN, "t1", _open())
+    await threads.decide(ANN, "t1", open_call())
     store.is_down = True
     with pytest.raises(StoreDown):
         await threads.decide(ANN, "t1", _settle("a"))
@@ -266,7 +222,7 @@ async def test_a_rule_that_breaks_is_told_to_the_one_who_asked(store: SharedStor
     for command, error in ((broken, ZeroDivisionError), (unfoldable, AssertionError)):
         answers = await asyncio.gather(
             threads.decide(ANN, "t1", command),
-            threads.decide(ANN, "t1", _rename("Whole")),
+            threads.decide(ANN, "t1", rename("Whole")),
             return_exceptions=True,
         )
         assert isinstance(answers[0], error)
@@ -280,8 +236,8 @@ async def test_an_unreadable_log_fails_its_own_thread_alone(store: SharedStore) 
     await store.append([Append(owner=ANN, thread_id="bad", version=0, at=0.0, body=b"{}", thread=ROW)])
     threads = Threads(store)
     answers = await asyncio.gather(
-        threads.decide(ANN, "bad", _rename("x")),
-        threads.decide(ANN, "good", _rename("x")),
+        threads.decide(ANN, "bad", rename("x")),
+        threads.decide(ANN, "good", rename("x")),
         return_exceptions=True,
     )
     assert isinstance(answers[0], Unreadable)
@@ -295,12 +251,12 @@ async def test_a_store_that_cannot_be_read_fails_what_waits_and_the_next_is_fine
     with monkeypatch.context() as patch:
         patch.setattr(store, "load", _down)
         with pytest.raises(StoreDown):
-            await threads.decide(ANN, "t1", _rename("x"))
+            await threads.decide(ANN, "t1", rename("x"))
     with monkeypatch.context() as patch:
         patch.setattr(store, "append", _broken)
         with pytest.raises(RuntimeError, match="a fault of the store"):
-            await threads.decide(ANN, "t1", _rename("x"))
-    await threads.decide(ANN, "t1", _rename("x"))
+            await threads.decide(ANN, "t1", rename("x"))
+    await threads.decide(ANN, "t1", rename("x"))
     assert await threads.read(ANN, "t1", lambda thread: thread.title) == "x"
 
 
@@ -308,7 +264,7 @@ async def test_a_caller_that_is_gone_loses_nothing(store: SharedStore) -> None:
     threads = Threads(store)
     store.free.clear()
     async with asyncio.TaskGroup() as group:
-        task = group.create_task(threads.decide(ANN, "t1", _rename("Hello")))
+        task = group.create_task(threads.decide(ANN, "t1", rename("Hello")))
         await store.appending.wait()
         task.cancel()
     store.free.set()
@@ -319,7 +275,7 @@ async def test_a_caller_that_is_gone_loses_nothing(store: SharedStore) -> None:
 async def test_subscribers_are_told_what_is_durable_here_and_elsewhere(store: SharedStore) -> None:
     one, other = RecordingThreads(store), RecordingThreads(store)
     await other.read(ANN, "t1", lambda thread: None)
-    await one.decide(ANN, "t1", _rename("Hello"))
+    await one.decide(ANN, "t1", rename("Hello"))
     events = (ThreadCreated(), ThreadRenamed("Hello"))
     assert one.events == [("t1", events, True)]
     other.refresh(ANN, "t1")
@@ -331,7 +287,7 @@ async def test_who_cannot_be_told_what_happened_elsewhere_is_told_to_look(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = Threads(store), RecordingThreads(store)
-    await one.decide(ANN, "t1", _rename("1"))
+    await one.decide(ANN, "t1", rename("1"))
     other.refresh(ANN, "t1")
     await other.flush()
     assert other.losses == ["t1"], "it is not cached here"
@@ -345,178 +301,10 @@ async def test_who_cannot_be_told_what_happened_elsewhere_is_told_to_look(
     assert await other.read(ANN, "t1", lambda thread: thread.title) == "1"
 
 
-async def test_after_lost_hints_every_cached_state_is_brought_up_to_date(store: SharedStore) -> None:
-    one, other = Threads(store), RecordingThreads(store)
-    for thread_id in ("t1", "t2"):
-        await other.read(ANN, thread_id, lambda thread: None)
-        await one.decide(ANN, thread_id, _rename("Hello"))
-    other.refresh_all()
-    await other.flush()
-    assert sorted(thread_id for thread_id, _, _ in other.events) == ["t1", "t2"]
-
-
-@pytest.mark.parametrize("knows_its_last_row", [True, False])
-async def test_a_cached_state_that_is_behind_rows_which_are_gone_is_read_again(
-    store: SharedStore, knows_its_last_row: bool
-) -> None:
-    one, other = Threads(store), RecordingThreads(store)
-    await one.decide(ANN, "t1", _rename("1"))
-    if not knows_its_last_row:
-        # then it is read from a snapshot alone
-        await _purge_rows(store)
-    await other.read(ANN, "t1", lambda thread: None)
-    for title in ("2", "3"):
-        await one.decide(ANN, "t1", _rename(title))
-    await _purge_rows(store)
-    await one.decide(ANN, "t1", lambda thread, now: runs.begin(thread, said("hello"), runs.NewRun("run_1")))
-    # the row of the renamings is gone: what follows it is not put on what was before it
-    other.refresh(ANN, "t1")
-    await other.flush()
-    assert (other.events, other.losses) == ([], ["t1"])
-    seen = await other.read(ANN, "t1", lambda thread: (thread.title, thread.version))
-    assert seen == await one.read(ANN, "t1", lambda thread: (thread.title, thread.version)) == ("3", 4)
-
-
-async def _purge_rows(store: Store) -> None:
-    state = fold_loaded(ANN, "t1", await store.load(ANN, "t1"))
-    await store.put_snapshot(ANN, "t1", state.version, encode_snapshot(state))
-    await store.purge(before=store.now() + 1)
-
-
-async def test_who_waits_for_a_thread_to_be_read_is_served_though_the_writer_is_ended(
-    store: SharedStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await Threads(store).decide(ANN, "t1", _rename("Hello"))
-    threads, load = Threads(store), store.load
-    loading = asyncio.Event()
-
-    async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
-        if not loading.is_set():
-            loading.set()
-            await asyncio.Event().wait()
-        return await load(owner, thread_id, after=after)
-
-    monkeypatch.setattr(store, "load", slow)
-    async with asyncio.timeout(10):
-        title = threads.submit(ANN, "t1", lambda thread, now: Decision(thread.title))
-        await loading.wait()
-        assert threads._flushing is not None
-        threads._flushing.cancel()
-        assert await title == "Hello"
-
-
-async def test_two_commands_that_load_a_thread_at_once_are_decided_on_one_state(
-    store: SharedStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.is_shared = False
-    threads, load, is_read = Threads(store), store.load, asyncio.Event()
-
-    async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
-        loaded = await load(owner, thread_id, after=after)
-        if not is_read.is_set():
-            is_read.set()
-            # the other command is decided and stored meanwhile
-            await stored.wait()
-        return loaded
-
-    stored = asyncio.Event()
-    monkeypatch.setattr(store, "load", slow)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        first = group.create_task(threads.decide(ANN, "t1", lambda thread, now: Decision(thread.title)))
-        await is_read.wait()
-        await threads.decide(ANN, "t1", _rename("Hello"))
-        stored.set()
-    assert first.result() == "Hello"
-
-
-async def test_a_state_that_was_read_before_its_thread_was_deleted_is_not_cached(
-    store: SharedStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store.is_shared = False
-    await Threads(store).decide(ANN, "t1", _rename("Hello"))
-    threads, load, is_read, deleted = Threads(store), store.load, asyncio.Event(), asyncio.Event()
-
-    async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
-        loaded = await load(owner, thread_id, after=after)
-        if not is_read.is_set():
-            is_read.set()
-            await deleted.wait()
-        return loaded
-
-    monkeypatch.setattr(store, "load", slow)
-    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
-        group.create_task(threads.read(ANN, "t1", lambda thread: thread.title))
-        await is_read.wait()
-        assert await store.delete(ANN, "t1", 1)
-        threads.forget(ANN, "t1")
-        deleted.set()
-    assert not await threads.read(ANN, "t1", lambda thread: thread.exists)
-    assert not threads._loads
-
-
-async def test_the_cache_gives_the_events_of_a_run_only_if_it_has_all_that_are_known(
-    store: SharedStore,
-) -> None:
-    one, other = Threads(store), Threads(store)
-    await one.decide(ANN, "t1", lambda thread, now: runs.begin(thread, said("hello"), runs.NewRun("run_1")))
-    first = await other.read(ANN, "t1", ThreadState.run_record)
-    await one.decide(ANN, "t1", lambda thread, now: runs.write(thread, 1, (TextAdded(0, "a"),), after=1))
-    second = await one.read(ANN, "t1", ThreadState.run_record)
-    assert first is not None
-    assert second is not None
-    seen = [[each.seq for each in threads.recent_entries(first) or []] for threads in (one, other)]
-    assert seen == [[1, 2], [1]], "of one that was loaded, too"
-    assert other.recent_entries(second) is None
-    other.refresh(ANN, "t1")
-    await other.flush()
-    assert other.recent_entries(second) == one.recent_entries(second)
-
-
-async def test_the_cache_is_bounded_and_never_needed(store: SharedStore) -> None:
-    threads = Threads(store, cache_bytes=400)
-    for number in range(20):
-        await threads.decide(ANN, f"t{number}", _rename(f"Thread {number}"))
-    assert threads.cached_bytes <= 400
-    titles = [await threads.read(ANN, f"t{number}", lambda thread: thread.title) for number in range(20)]
-    assert titles == [f"Thread {number}" for number in range(20)]
-    assert threads.cached_bytes <= 400
-
-
-async def test_a_thread_that_was_deleted_is_not_in_the_cache(store: SharedStore) -> None:
-    threads = Threads(store)
-    await threads.decide(ANN, "t1", _rename("Hello"))
-    assert await store.delete(ANN, "t1", 1)
-    threads.forget(ANN, "t1")
-    threads.forget(ANN, "t9")
-    assert threads.cached_bytes == 0
-    assert await threads.read(ANN, "t1", lambda thread: thread.title) == ""
-
-
-@pytest.mark.parametrize("appends", [1, 2, 3])
-async def test_a_thread_made_anew_is_not_taken_for_the_deleted_one_of_its_name(
-    store: SharedStore, clock: FakeClock, appends: int
-) -> None:
-    one, other = Threads(store), RecordingThreads(store)
-    for title in ("secret", "still secret"):
-        await one.decide(ANN, "t1", _rename(title))
-    await other.read(ANN, "t1", lambda thread: None)
-    clock.advance(1)
-    assert await store.delete(ANN, "t1", 2)
-    one.forget(ANN, "t1")
-    # as many appends as the old one had, or more: its versions say nothing
-    for number in range(appends):
-        await one.decide(ANN, "t1", _open(f"call_{number}"))
-    other.refresh(ANN, "t1")
-    await other.flush()
-    assert (other.events, other.losses) == ([], ["t1"])
-    seen = await other.read(ANN, "t1", lambda thread: (thread.title, len(thread.calls)))
-    assert seen == ("t", appends)
-
-
 async def test_a_clock_that_is_set_back_holds_nobody_up(store: SharedStore, clock: FakeClock) -> None:
     threads = Threads(store)
     for thread_id in ("t1", "t2"):
-        await threads.decide(ANN, thread_id, _open())
+        await threads.decide(ANN, thread_id, open_call())
     before = clock.now()
     store.free.clear()
     async with asyncio.TaskGroup() as group:
@@ -535,7 +323,7 @@ async def test_a_command_that_is_decided_again_is_not_overtaken(
 ) -> None:
     monkeypatch.setattr(SharedStore, "is_shared", False)
     threads = Threads(store)
-    await threads.decide(ANN, "t1", _rename("0"))
+    await threads.decide(ANN, "t1", rename("0"))
     load, may_load, is_loading = store.load, asyncio.Event(), asyncio.Event()
 
     async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
@@ -546,29 +334,16 @@ async def test_a_command_that_is_decided_again_is_not_overtaken(
 
     monkeypatch.setattr(store, "load", slow)
     async with asyncio.TaskGroup() as group:
-        group.create_task(threads.decide(ANN, "t1", _rename("1")))
-        group.create_task(threads.decide(ANN, "t2", _rename("other")))
+        group.create_task(threads.decide(ANN, "t1", rename("1")))
+        group.create_task(threads.decide(ANN, "t2", rename("other")))
         await asyncio.sleep(0)
         threads.forget(ANN, "t1")
         await is_loading.wait()
         await asyncio.sleep(0.01)
-        group.create_task(threads.decide(ANN, "t1", _rename("2")))
+        group.create_task(threads.decide(ANN, "t1", rename("2")))
         await asyncio.sleep(0.01)
         may_load.set()
     assert await threads.read(ANN, "t1", lambda thread: thread.title) == "2"
-
-
-async def test_a_thread_that_is_forgotten_while_it_is_stored_takes_no_room(store: SharedStore) -> None:
-    threads = Threads(store)
-    await threads.decide(ANN, "t1", _rename("1"))
-    store.free.clear()
-    async with asyncio.TaskGroup() as group:
-        store.appending.clear()
-        group.create_task(threads.decide(ANN, "t1", _rename("2")))
-        await store.appending.wait()
-        threads.forget(ANN, "t1")
-        store.free.set()
-    assert threads.cached_bytes == 0
 
 
 async def test_a_snapshot_and_the_rows_after_it_make_the_same_state(
@@ -576,9 +351,9 @@ async def test_a_snapshot_and_the_rows_after_it_make_the_same_state(
 ) -> None:
     monkeypatch.setattr(batch, "SNAPSHOT_BYTES", 200)
     threads = Threads(store)
-    await threads.decide(ANN, "t1", _open())
+    await threads.decide(ANN, "t1", open_call())
     for number in range(100):
-        await threads.decide(ANN, "t1", _rename(f"Title {number}"))
+        await threads.decide(ANN, "t1", rename(f"Title {number}"))
     loaded = await store.load(ANN, "t1")
     assert loaded.snapshot is not None
     assert len(loaded.rows) < 50
@@ -593,7 +368,7 @@ async def test_a_snapshot_that_cannot_be_read_is_said(store: SharedStore) -> Non
     )
     await store.append([row])
     with pytest.raises(Unreadable):
-        await Threads(store).decide(ANN, "t1", _rename("x"))
+        await Threads(store).decide(ANN, "t1", rename("x"))
     assert b"t1" in encode_snapshot(ThreadState(owner=ANN, thread_id="t1"))
 
 
@@ -601,9 +376,9 @@ async def test_who_waits_when_the_log_is_stopped_is_told_so(store: SharedStore) 
     threads = Threads(store)
     store.free.clear()
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(_caught(threads.decide(ANN, "t1", _rename("1"))))
+        first = group.create_task(_caught(threads.decide(ANN, "t1", rename("1"))))
         await store.appending.wait()
-        second = group.create_task(_caught(threads.decide(ANN, "t1", _rename("2"))))
+        second = group.create_task(_caught(threads.decide(ANN, "t1", rename("2"))))
         await asyncio.sleep(0)
         [flushing] = [task for task in asyncio.all_tasks() if "_flush" in repr(task.get_coro())]
         flushing.cancel()
@@ -616,7 +391,7 @@ async def test_who_waits_when_the_log_is_stopped_is_told_so(store: SharedStore) 
 async def test_a_tool_is_stored_with_the_first_call_of_its_version_alone(store: SharedStore) -> None:
     threads = Threads(store)
     for call_id in ("call_1", "call_2"):
-        await threads.decide(ANN, "t1", _open(call_id))
+        await threads.decide(ANN, "t1", open_call(call_id))
     tools = [append.tools for appends in store.appended for append in appends]
     assert [len(each) for each in tools] == [1, 0]
     [tool] = tools[0]
@@ -645,25 +420,6 @@ def _in_time(limit: float) -> Command[bool]:
     return decide
 
 
-def _rename(title: str) -> Command[None]:
-    def rename(thread: ThreadState, now: float) -> Decision[None]:
-        new = () if thread.exists else (ThreadCreated(),)
-        return Decision(None, (*new, ThreadRenamed(title)))
-
-    return rename
-
-
-def _open(call_id: str = "call_1", *, request_id: str | None = None) -> Command[None]:
-    opening = replace(asks_for(call_id, direct=True), request=ProgramRequest(request_id))
-
-    def command(thread: ThreadState, now: float) -> Decision[None]:
-        new = () if thread.exists else (ThreadCreated("t"),)
-        event = opened(thread, opening, now=now, patience=PATIENCE)
-        return Decision(None, (*new, event), tools=(opening.tool,))
-
-    return command
-
-
 def _settle(value: str) -> Command[Receipt]:
     checked = Checked(Result(call_id="call_1", outcome=Success(value)), Success(value))
     return lambda thread, now: calls.settle(thread, checked, now=now)
@@ -687,8 +443,8 @@ async def _caught(work: Coroutine[None, None, object]) -> object:
 async def test_what_cannot_be_stored_as_json_fails_its_own_thread_alone(store: SharedStore) -> None:
     threads = Threads(store)
     async with asyncio.TaskGroup() as group:
-        bad = group.create_task(_failure(threads.decide(ANN, "t1", _rename("half \ud83d of a character"))))
-        good = group.create_task(threads.decide(ANN, "t2", _rename("whole")))
+        bad = group.create_task(_failure(threads.decide(ANN, "t1", rename("half \ud83d of a character"))))
+        good = group.create_task(threads.decide(ANN, "t2", rename("whole")))
     assert isinstance(bad.result(), UnicodeEncodeError)
     assert good.result() is None
     assert await threads.read(ANN, "t1", lambda thread: thread.exists) is False
@@ -717,8 +473,8 @@ async def test_an_id_that_the_store_cannot_hold_fails_its_own_thread_alone(
     monkeypatch.setattr(store, "append", append_text)
     threads = Threads(store)
     refused, renamed = await asyncio.gather(
-        threads.decide(ANN, "t\0", _rename("a")),
-        threads.decide(ANN, "t1", _rename("b")),
+        threads.decide(ANN, "t\0", rename("a")),
+        threads.decide(ANN, "t1", rename("b")),
         return_exceptions=True,
     )
     assert isinstance(refused, ValueError)
