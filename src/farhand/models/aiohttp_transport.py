@@ -14,7 +14,6 @@ from typing import Any
 
 import aiohttp
 import httpx2
-import yarl
 from aiohttp.http import HttpProcessingError
 
 IDLE_SEC = 5.0
@@ -46,7 +45,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 response = await self._session.request(
                     request.method,
                     # credentials in the address are a header by now, and aiohttp refuses both together
-                    yarl.URL(str(request.url.copy_with(userinfo=b"")), encoded=True),
+                    str(request.url.copy_with(userinfo=b"")),
                     headers=request.headers.multi_items(),
                     data=request.stream if has_body else None,
                     allow_redirects=False,
