@@ -226,7 +226,7 @@ async def test_the_doctor_is_not_content_with_what_left_with_the_head() -> None:
             port = between.sockets[0].getsockname()[1]
             found = await asyncio.to_thread(check_stream, f"http://127.0.0.1:{port}", server.token)
         assert found.works is False
-        assert "only the first piece of the body" in found.text
+        assert "only the first part of the body" in found.text
 
 
 @requirement("cli:doctor")

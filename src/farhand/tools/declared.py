@@ -41,14 +41,14 @@ def decide_approval(decide: Callable[[], object], what: str) -> bool:
     answer = attempt(decide)
     if isinstance(answer, bool):
         return answer
-    log.warning("%s %s, not a bool; asking for approval", what, _describe(answer))
+    log.warning("%s %s; asking for approval", what, _describe(answer, "a bool"))
     return True
 
 
-def _describe(answer: object) -> str:
+def _describe(answer: object, expected: str) -> str:
     if isinstance(answer, CaughtError):
         return f"raised {type(answer.error).__name__}"
-    return f"returned {type(answer).__name__}"
+    return f"returned {type(answer).__name__}, not {expected}"
 
 
 class DeclaredTool(Generic[P, R_co]):
@@ -109,7 +109,7 @@ class DeclaredTool(Generic[P, R_co]):
         text: object = attempt(lambda: summary(copy.deepcopy(output)))
         if isinstance(text, str):
             return shorten_line(text) or None
-        log.warning("summary of tool %s %s, not a str; showing none", self.tool.name, _describe(text))
+        log.warning("summary of tool %s %s; showing none", self.tool.name, _describe(text, "text"))
         return None
 
     def bind(self, input: object) -> dict[str, object] | Failure:

@@ -73,8 +73,8 @@ async def test_a_policy_that_is_in_doubt_asks(
             office = Office(store, clock, ClientTools(approval=approval))  # type: ignore[arg-type]
             assert office.registry.asks(tool, {}) is True
     assert [record.args for record in caplog.records] == [
-        ("the approval policy for tool client_notes_read", "LookupError"),
-        ("the approval policy for tool client_notes_read", "str"),
+        ("the approval policy for tool client_notes_read", "raised LookupError"),
+        ("the approval policy for tool client_notes_read", "returned str, not a bool"),
     ]
 
 

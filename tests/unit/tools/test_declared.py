@@ -183,15 +183,15 @@ def test_a_function_decides_by_the_input_and_cannot_change_it() -> None:
 @pytest.mark.parametrize(
     ("decide", "gave"),
     [
-        (lambda input: None, "returned NoneType"),
-        (lambda input: 0, "returned int"),
+        (lambda input: None, "returned NoneType, not a bool"),
+        (lambda input: 0, "returned int, not a bool"),
         (lambda input: input["x"], "raised KeyError"),
     ],
 )
 def test_in_doubt_a_person_is_asked(decide: Any, gave: str, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "farhand.tools"):
         assert asking(decide).asks({}) is True
-    assert f"needs_approval of tool free {gave}, not a bool; asking for approval" in caplog.text
+    assert f"needs_approval of tool free {gave}; asking for approval" in caplog.text
 
 
 # ---------------------------------------------------------------------------------------- title and summary
