@@ -37,7 +37,7 @@ Key: TypeAlias = tuple[str, str | None]
 """A tenant, and one subject of it or all."""
 
 
-class Usage(Struct, eq=False):
+class QuotaUsage(Struct, eq=False):
     """What one principal, or one tenant, uses in this process."""
 
     key: Key
@@ -55,7 +55,7 @@ class Usage(Struct, eq=False):
 class Starts(Struct, eq=False):
     """Posts that start a run in one thread: at most one of them does, so they have one place together."""
 
-    usages: tuple[Usage, ...]
+    usages: tuple[QuotaUsage, ...]
     """Where the place is counted; nowhere once the run is at work."""
     posts: int = 0
 
@@ -69,7 +69,7 @@ class Quotas:
         self.exempt: Owner | None = None
         """The owner that no quota applies to."""
         self._log = eventlog
-        self._usages: dict[Key, Usage] = {}
+        self._usages: dict[Key, QuotaUsage] = {}
         """The most recently used ones, and all with a run here."""
         self._starts: dict[tuple[Owner, str], Starts] = {}
         self._quotas = (
@@ -85,13 +85,13 @@ class Quotas:
             ),
         )
 
-    def place(self, owner: Owner, thread_id: str, size: int) -> Place:
+    def place(self, owner: Owner, thread_id: str, size: int) -> RunPlace:
         """Reserves a place for a run that is about to be stored, with a message of this size; raises
         `TooMany` if there is none.
 
         When it exits, the run counts as at work.
         """
-        return Place(self, (owner, thread_id), size)
+        return RunPlace(self, (owner, thread_id), size)
 
     async def reserve(self, thread: tuple[Owner, str], size: int) -> None:
         if thread[0] == self.exempt:
@@ -155,13 +155,13 @@ class Quotas:
         for usage in self._usages_of(owner):
             usage.started = max(0, usage.started - 1)
 
-    def _usages_of(self, owner: Owner) -> tuple[Usage, Usage]:
+    def _usages_of(self, owner: Owner) -> tuple[QuotaUsage, QuotaUsage]:
         return self._usage((owner.tenant, owner.subject)), self._usage((owner.tenant, None))
 
-    def _usage(self, key: Key) -> Usage:
+    def _usage(self, key: Key) -> QuotaUsage:
         usage = self._usages.get(key)
         if usage is None:
-            usage = self._usages[key] = Usage(key)
+            usage = self._usages[key] = QuotaUsage(key)
             if len(self._usages) > REMEMBERED:
                 self._forget_oldest()
         return usage
@@ -172,7 +172,7 @@ class Quotas:
         if oldest.at_work or oldest.starting:
             self._usages[oldest.key] = oldest
 
-    async def _find(self, usages: tuple[Usage, Usage], size: int) -> None:
+    async def _find(self, usages: tuple[QuotaUsage, QuotaUsage], size: int) -> None:
         taken = 0
         try:
             for quota, usage in zip(self._quotas, usages, strict=True):
@@ -191,7 +191,7 @@ class Quotas:
             _free(usages[:taken])
             raise
 
-    async def _check_running(self, quota: _Quota, usage: Usage) -> None:
+    async def _check_running(self, quota: _Quota, usage: QuotaUsage) -> None:
         here = usage.at_work + usage.starting
         if here >= quota.running:
             raise quota.too_many_runs(here)
@@ -206,14 +206,14 @@ class Quotas:
             await asyncio.sleep(PAUSE_SEC)
             everywhere = await self._log.count_running(*usage.key)
 
-    async def _check_stored(self, quota: _Quota, usage: Usage, size: int) -> None:
+    async def _check_stored(self, quota: _Quota, usage: QuotaUsage, size: int) -> None:
         kept = await self._log.stored_bytes(*usage.key) + (await self._log.files.kept(*usage.key)).size
         if kept + size > quota.stored:
             raise quota.too_much(kept)
         usage.added = 0
 
 
-class Place:
+class RunPlace:
     """A place for one run while that is being stored. Use it as an asynchronous context manager."""
 
     __slots__ = ("_quotas", "_size", "_thread")
@@ -241,7 +241,7 @@ class _Quota:
         self._whose = whose
         self._per_min = per_min
 
-    def count_start(self, usage: Usage, now: float) -> None:
+    def count_start(self, usage: QuotaUsage, now: float) -> None:
         if now - usage.minute_from >= MINUTE:
             usage.minute_from, usage.started = now, 0
         if usage.started >= self._per_min:
@@ -269,6 +269,6 @@ class _Quota:
         )
 
 
-def _free(usages: Iterable[Usage]) -> None:
+def _free(usages: Iterable[QuotaUsage]) -> None:
     for usage in usages:
         usage.starting -= 1

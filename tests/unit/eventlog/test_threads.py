@@ -409,7 +409,7 @@ async def test_two_commands_that_load_a_thread_at_once_are_decided_on_one_state(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.is_shared = False
-    threads, load, is_read = Threads(store), store.load, asyncio.Event()
+    threads, load, is_read, stored = Threads(store), store.load, asyncio.Event(), asyncio.Event()
 
     async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
         loaded = await load(owner, thread_id, after=after)
@@ -419,7 +419,6 @@ async def test_two_commands_that_load_a_thread_at_once_are_decided_on_one_state(
             await stored.wait()
         return loaded
 
-    stored = asyncio.Event()
     monkeypatch.setattr(store, "load", slow)
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         first = group.create_task(threads.decide(ANN, "t1", lambda thread, now: Decision(thread.title)))
