@@ -1,7 +1,7 @@
 """Settles overdue calls as TimedOut.
 
-The wheel holds only calls due soon and is a hint: the decision judges, and the store's clock when it is
-written. A scan refills the wheel and finds calls it does not know (after a restart, or of another worker).
+The heap holds only calls due soon and is a hint: the decision judges, and the store's clock when it is
+written. A scan refills the heap and finds calls it does not know (after a restart, or of another worker).
 Scans are timed by a monotonic clock; only the deadlines themselves are the store's.
 """
 
@@ -31,7 +31,7 @@ class Deadlines:
         self._log = eventlog
         self._soon: list[tuple[float, str, Call]] = []
         self._listed: set[tuple[str, float]] = set()
-        """What is in the wheel; also what cannot be expired, so that no scan adds it again."""
+        """What is in the heap; also what cannot be expired, so that no scan adds it again."""
         self._scan_at = 0.0
         self._earlier = asyncio.Event()
 

@@ -3,12 +3,12 @@
 A command is a function from a state and the time to a decision. Commands are decided one after the other,
 each on the state that the previous one left. What they decide in one thread until the store is free is one
 append, and all waiting appends are one transaction. Where this process alone writes, a command is decided as
-soon as it arrives; where others write too, just before its transaction, on the cached state, which may be
-old. Each append names the thread version that it was decided on. The store refuses it if the thread has moved
-on: then the state is read again, and its commands are decided again. Of two different answers to one call,
-the second is decided on a call that has moved on, and its sender gets that receipt. Every refusal means that
-another process succeeded, so the retries end. Answers are returned and events published once they are
-durable.
+soon as it arrives, if its thread is cached; where others write too, just before its transaction, on the
+cached state, which may be old. Each append names the thread version that it was decided on. The store refuses
+it if the thread has moved on: then the state is read again, and its commands are decided again. Of two
+different answers to one call, the second is decided on a call that is settled, and its sender gets `Conflict`
+with the winner. A refusal because of the version means that another process has appended, so the thread
+advances. Answers are returned and events published once they are durable.
 
 Where this process alone writes, its runs continue with decisions that are not durable yet
 (`decide_uncommitted`, `read_uncommitted`), so that a step does not wait for the disk. They show nothing of
@@ -31,6 +31,7 @@ from farhand.core.position import Entry
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
+from farhand.core.tool import Tool
 from farhand.errors import NameTaken, StoreDown, Unreadable
 from farhand.eventlog.batch import (
     CachedThread,
@@ -45,7 +46,7 @@ from farhand.eventlog.batch import (
     fail,
 )
 from farhand.eventlog.codec import decode_body, fold_loaded
-from farhand.store.base import Append, Appended, AppendResult, OutOfTime, RequestTaken, Store
+from farhand.store.base import Append, Appended, AppendResult, Moved, OutOfTime, RequestTaken, Store
 
 log = logging.getLogger("farhand.eventlog")
 
@@ -73,9 +74,9 @@ class Threads:
         """Versions that the store already has."""
         # the answers of one batch have different types; each goes to the caller of its command
         self._waiting: list[PendingCommand[Any]] = []
-        self._loading: set[Key] = set()
+        self._keys_waiting: set[Key] = set()
         """Threads that earlier commands wait for: later commands are decided after those."""
-        self._loads: dict[Key, object] = {}
+        self._newest_load: dict[Key, object] = {}
         """The newest load of a thread that is still running; void once the state of the thread is dropped."""
         self._open: dict[Key, ThreadBatch] = {}
         """Decided, to be stored with the next transaction."""
@@ -183,7 +184,7 @@ class Threads:
 
     def forget(self, owner: Owner, thread_id: str) -> None:
         """The thread was deleted, or has moved on."""
-        self._loads.pop((owner, thread_id), None)
+        self._newest_load.pop((owner, thread_id), None)
         cached = self._cache.get((owner, thread_id))
         if cached is not None:
             self._waiting += self._roll_back(cached)
@@ -203,9 +204,9 @@ class Threads:
     def _submit(self, key: Key, command: Command[Any], then: Then[Any] | None) -> PendingCommand[Any]:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         pending = PendingCommand(key, command, then, future)
-        cached = None if self.is_shared or key in self._loading else self._cache.get(key)
+        cached = None if self.is_shared or key in self._keys_waiting else self._cache.get(key)
         if cached is None:
-            self._loading.add(key)
+            self._keys_waiting.add(key)
             self._waiting.append(pending)
         else:
             self._decide(cached, pending)
@@ -243,7 +244,7 @@ class Threads:
     async def _decide_waiting(self) -> None:
         waiting, self._waiting = self._waiting, []
         # includes rolled-back commands: nothing overtakes them while others are loaded
-        self._loading.update([each.key for each in waiting])
+        self._keys_waiting.update([each.key for each in waiting])
         missing = {each.key for each in waiting if each.key not in self._cache}
         try:
             failed = await self._load_all(missing) if missing else {}
@@ -251,7 +252,7 @@ class Threads:
             # cancelled from outside: the next flush serves the waiting commands
             self._waiting = [*waiting, *self._waiting]
             raise
-        self._loading = {each.key for each in self._waiting}
+        self._keys_waiting = {each.key for each in self._waiting}
         for each in waiting:
             cached = self._cache.get(each.key)
             if each.key in failed:
@@ -345,19 +346,24 @@ class Threads:
 
     def _note_result(self, batch: ThreadBatch, append: Append, result: AppendResult) -> None:
         batch.is_stored = isinstance(result, Appended)
-        if batch.is_stored:
-            if append.tools:
-                if len(self._known_tools) > TOOLS_REMEMBERED:
-                    self._known_tools.clear()
-                self._known_tools.update([tool.version for tool in append.tools])
-        elif isinstance(result, RequestTaken):
-            taken = NameTaken("This request id was used for another call.", hint="Use a new one.")
-            fail([each for each in batch.commands if each.has_request], taken)
-            batch.commands = [each for each in batch.commands if not each.has_request]
-        elif isinstance(result, OutOfTime):
-            # the last answer counts: a clock may be set back
-            self._not_earlier = result.now
-        # else another process appended first: `_conclude` decides it again
+        match result:
+            case Appended():
+                self._remember_tools(append.tools)
+            case Moved():
+                # another process appended first: `_conclude` has the commands decided again
+                pass
+            case RequestTaken():
+                taken = NameTaken("This request id was used for another call.", hint="Use a new one.")
+                fail([each for each in batch.commands if each.has_request], taken)
+                batch.commands = [each for each in batch.commands if not each.has_request]
+            case OutOfTime(now=now):
+                # the last answer counts: a clock may be set back
+                self._not_earlier = now
+
+    def _remember_tools(self, tools: tuple[Tool, ...]) -> None:
+        if len(self._known_tools) > TOOLS_REMEMBERED:
+            self._known_tools.clear()
+        self._known_tools.update([tool.version for tool in tools])
 
     def _give_up(self, batches: Collection[ThreadBatch], error: Exception) -> None:
         """Whether they were written is unknown: the log is read when a thread is needed again. The callers
@@ -413,13 +419,13 @@ class Threads:
         """Caches the thread, unless its state was dropped, or loaded again, in the meantime: then what was
         read may be older than the log."""
         owner, thread_id = key
-        load = self._loads[key] = object()
+        load = self._newest_load[key] = object()
         try:
             loaded = await self.store.load(owner, thread_id)
         finally:
-            is_newest = self._loads.get(key) is load
+            is_newest = self._newest_load.get(key) is load
             if is_newest:
-                del self._loads[key]
+                del self._newest_load[key]
         if not is_newest:
             return
         state = fold_loaded(owner, thread_id, loaded)
@@ -450,7 +456,8 @@ class Threads:
         owner, thread_id = cached.key
         # including the last cached row: if it is gone, the thread was deleted and may have been created again
         version, is_known = cached.state.version, cached.last_at is not None
-        rows = (await self.store.load(owner, thread_id, after=version - is_known)).rows
+        after = version - 1 if is_known else version
+        rows = (await self.store.load(owner, thread_id, after=after)).rows
         if is_known:
             if not rows or (rows[0].version, rows[0].at) != (version, cached.last_at):
                 self._forget(cached)
@@ -473,7 +480,7 @@ class Threads:
     def _forget(self, cached: CachedThread) -> None:
         if self._cache.get(cached.key) is cached:
             del self._cache[cached.key]
-            self._loads.pop(cached.key, None)
+            self._newest_load.pop(cached.key, None)
             self._size -= cached.size
             # what is published may have a gap from here on
             self.on_lost(cached.key)
@@ -485,5 +492,5 @@ class Threads:
                 return
             if key not in self._open:
                 del self._cache[key]
-                self._loads.pop(key, None)
+                self._newest_load.pop(key, None)
                 self._size -= cached.size

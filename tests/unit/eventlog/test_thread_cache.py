@@ -123,7 +123,7 @@ async def test_a_state_that_was_read_before_its_thread_was_deleted_is_not_cached
         threads.forget(ANN, "t1")
         load.may_end.set()
     assert not await threads.read(ANN, "t1", lambda thread: thread.exists)
-    assert not threads._loads
+    assert not threads._newest_load
 
 
 async def test_the_cache_gives_the_events_of_a_run_only_if_it_has_all_that_are_known(
