@@ -7,7 +7,7 @@ import json
 import pytest
 
 from farhand import create_app
-from farhand.agent.appearance import ShownImage
+from farhand.agent.branding import ShownImage
 from farhand.core.outcome import Success
 from farhand.demo import lamp
 from farhand.demo.agent import demo_agent

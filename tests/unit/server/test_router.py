@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp
 
-from farhand.agent.appearance import Appearance
+from farhand.agent.branding import Appearance
 from farhand.core.principal import Principal
 from farhand.core.settings import Settings
 from farhand.errors import FarhandError

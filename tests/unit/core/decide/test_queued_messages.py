@@ -10,7 +10,7 @@ from farhand.core.decide import calls, runs
 from farhand.core.decide.calls import Checked, Reply
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.direct import open_question
-from farhand.core.decide.following import Next, Queued, answer_next, bring
+from farhand.core.decide.queued_messages import Next, Queued, answer_next, bring
 from farhand.core.decide.runs import Known, NotStarted, Started
 from farhand.core.event import RunFailed, RunStarted
 from farhand.core.outcome import Cancelled, Denied, Outcome, Success

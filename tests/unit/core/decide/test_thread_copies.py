@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from farhand.core.call import Phase
-from farhand.core.decide.copies import (
+from farhand.core.decide.opening import Opening
+from farhand.core.decide.runs import NewRun
+from farhand.core.decide.thread_copies import (
     CopiedCall,
     ThreadCopy,
     begin_copy,
     may_be_repeated,
     messages_before,
 )
-from farhand.core.decide.opening import Opening
-from farhand.core.decide.runs import NewRun
 from farhand.core.event import CallRejected, CallSettled
 from farhand.core.outcome import Failure, Success, digest
 from farhand.core.thread import Asked, AssistantMessage, File, Message, Reasoning, ResultsMessage, Text
