@@ -26,7 +26,7 @@ from bench.server_process import scratch
 from bench.table import Effort
 
 # the trip counted here must be the one that the guards bound
-from tests.guards.trip import Trip, make_app
+from tests.guards.counted_round_trip import Trip, make_app
 
 TRIPS = 20
 WARM = 5

@@ -14,7 +14,7 @@ from farhand.store.base import Store
 from farhand.store.open import open_store
 
 # the reads counted here must be those that the guards count
-from tests.guards.trip import BY_THE_CLOCK, CALL, INPUT, asked_of, make_app, post
+from tests.guards.counted_round_trip import BY_THE_CLOCK, CALL, INPUT, asked_of, make_app, post
 
 WRITES = frozenset({"append", "add_to_feed", "delete"})
 WARM = 3

@@ -27,7 +27,7 @@ from bench.reads import read_by_turns
 from bench.server_process import run_alone, scratch
 from farhand.server.app import App
 from farhand.store.base import ClientStore, FileStore, Store
-from tests.guards.trip import Trip, make_app
+from tests.guards.counted_round_trip import Trip, make_app
 from tests.postgres import running_cluster
 
 SOURCES = Path(farhand.__file__).parent

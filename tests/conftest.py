@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.chaos.promise import MISSED
+from tests.chaos.time_limit_check import MISSED
 from tests.postgres import Cluster, running_cluster
 
 # the laws are published with farhand, so pytest has to be told that their assertions are tests

@@ -233,7 +233,7 @@ async def test_what_a_tool_said_before_its_talk_was_loaded_is_shown(player: Visi
         await loads.wait()
         await route.continue_()
 
-    await player.page.route("**/assets/talk-*.js", hold)
+    await player.page.route("**/assets/message-list-*.js", hold)
     await player.page.reload()
     await expect(player.page.get_by_text("This browser is connected")).to_have_count(1)
     await player.asks(f'bake {{"name": "{name}"}}')

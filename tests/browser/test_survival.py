@@ -188,7 +188,7 @@ async def test_a_page_that_is_cut_off_before_all_of_it_is_here_asks_for_the_rest
     guest: Visitor,
 ) -> None:
     guest.expects_to_be_cut_off()
-    cut = [f"**/assets/{name}-*.js" for name in ("chat-view", "talk")]
+    cut = [f"**/assets/{name}-*.js" for name in ("chat-view", "message-list")]
     for path in cut:
         await guest.page.route(path, _refuse)
     await guest.page.reload()

@@ -20,8 +20,8 @@ from msgspec import json
 
 from farhand.core.outcome import Success
 from tests.chaos.crash_agent import Crashed, Order
+from tests.chaos.fork_server import nursery
 from tests.chaos.history import Sending, Told
-from tests.chaos.nursery import nursery
 from tests.chaos.storm.caller import Caller, Direct
 from tests.chaos.storm.hand import hands
 from tests.chaos.storm.person import Person

@@ -21,7 +21,7 @@ from farhand.calls.desk import Desk
 from farhand.core.call import Call, Phase
 from farhand.core.outcome import Outcome
 from farhand.core.tool import Tool
-from tests.chaos.recorded import gate, note
+from tests.chaos.recording_agent import gate, note
 
 
 @tool(needs_approval=True)

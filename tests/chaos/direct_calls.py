@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 import httpx2
 
-from tests.chaos.room import Json, Room
+from tests.chaos.recorded_server import Json, Room
 
 AGENT = "tests.chaos.direct_agent:agent"
 WITHIN_SEC = 40.0

@@ -14,7 +14,7 @@ from farhand import Agent, Context, Principal, ScriptedModel, ask, create_app, c
 from farhand.core.principal import SCOPES
 from farhand.core.settings import Patience, Settings
 from farhand.models.scripted import Ask, Moment, Step
-from tests.chaos.recorded import note
+from tests.chaos.recording_agent import note
 
 
 def _noted(name: str, context: Context) -> str:

@@ -30,7 +30,7 @@ from farhand.core.call import Call, Phase
 from farhand.core.settings import Patience, Settings
 from farhand.core.tool import Tool
 from farhand.server.app import App
-from tests.chaos.recorded import note
+from tests.chaos.recording_agent import note
 
 ANN = Owner("acme", "ann")
 toolbox = Toolbox()

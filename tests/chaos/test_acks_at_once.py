@@ -8,7 +8,7 @@ from pathlib import Path
 
 import httpx2
 
-from tests.chaos.room import Json, Room, room
+from tests.chaos.recorded_server import Json, Room, room
 from tests.faces.ui_stream.page import Page
 from tests.requirement import requirement
 

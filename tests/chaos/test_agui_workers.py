@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.room import Room
+from tests.chaos.recorded_server import Room
 from tests.chaos.workers import workers
 from tests.faces.agui.page import Page, yes
 from tests.postgres import Cluster, running_cluster

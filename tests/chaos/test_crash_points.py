@@ -26,10 +26,10 @@ from farhand.eventlog.log import EventLog
 from farhand.store.open import open_store
 from tests.chaos.crash_points import VIEW, CarefulPerson, OneByOne, Stage, When, caller, stage
 from tests.chaos.history import History, Told, violations
-from tests.chaos.promise import say
 from tests.chaos.storm.agent import NOTES
 from tests.chaos.storm.caller import Caller, Direct
 from tests.chaos.storm.gather import history_of
+from tests.chaos.time_limit_check import say
 from tests.postgres import running_cluster
 from tests.requirement import requirement
 

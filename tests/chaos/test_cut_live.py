@@ -12,8 +12,8 @@ import pytest
 
 from tests.chaos.cut_reader import CutReader, Cuts
 from tests.chaos.fault_proxy import FaultProxy
-from tests.chaos.promise import say
-from tests.chaos.room import Room
+from tests.chaos.recorded_server import Room
+from tests.chaos.time_limit_check import say
 from tests.chaos.workers import workers
 from tests.faces.ui_stream.page import Live, Page
 from tests.faces.ui_stream.test_positions import joined

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from tests.chaos.fault_proxy import FaultProxy
-from tests.chaos.room import room
+from tests.chaos.recorded_server import room
 from tests.faces.ui_stream.page import Page
 from tests.faces.ui_stream.test_positions import joined
 from tests.stream_checker import SseFrame, read_sse

@@ -14,8 +14,8 @@ import pytest
 from farhand.store.postgres.connection import connect, place_of
 from farhand.store.postgres.notify import LISTENER
 from tests.chaos.fault_proxy import FaultProxy
-from tests.chaos.promise import kept, say
-from tests.chaos.room import Room
+from tests.chaos.recorded_server import Room
+from tests.chaos.time_limit_check import kept, say
 from tests.chaos.workers import workers
 from tests.faces.ui_stream.page import Page
 from tests.postgres import Cluster, running_cluster

@@ -18,7 +18,7 @@ from tests.chaos.direct_calls import (
     waiting,
     yes_that_kills,
 )
-from tests.chaos.room import Room, room
+from tests.chaos.recorded_server import Room, room
 from tests.requirement import requirement
 
 # up to four servers are started one after the other: a busy machine takes its time

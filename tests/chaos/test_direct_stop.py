@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from tests.chaos.direct_calls import AGENT, UNKNOWN, answer, approve, executing, waiting
-from tests.chaos.room import Room, room
+from tests.chaos.recorded_server import Room, room
 from tests.requirement import requirement
 
 # a server is started several times, one after the other: a busy machine takes its time

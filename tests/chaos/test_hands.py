@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.chaos.nursery import Nursed, Nursery, nursery
-from tests.chaos.room import Json
+from tests.chaos.fork_server import Nursed, Nursery, nursery
+from tests.chaos.recorded_server import Json
 from tests.faces.agui import page as agui
 from tests.faces.ui_stream.page import Page
 from tests.postgres import Cluster
@@ -31,7 +31,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module")
 async def home() -> AsyncIterator[Nursery]:
-    async with nursery("tests.chaos.recorded") as home:
+    async with nursery("tests.chaos.recording_agent") as home:
         yield home
 
 

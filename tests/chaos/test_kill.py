@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.chaos.room import Room, room
+from tests.chaos.recorded_server import Room, room
 from tests.faces.ui_stream.page import Page, Turn
 from tests.requirement import requirement
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.promise import say
-from tests.chaos.room import Room
+from tests.chaos.recorded_server import Room
+from tests.chaos.time_limit_check import say
 from tests.chaos.workers import workers
 from tests.faces.ui_stream.page import Live, Page, Turn
 from tests.postgres import Cluster, running_cluster

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.chaos.promise import kept
-from tests.chaos.room import Json, Room
+from tests.chaos.recorded_server import Json, Room
+from tests.chaos.time_limit_check import kept
 from tests.chaos.workers import LEASE_SEC, workers
 from tests.faces.ui_stream.page import Page, Turn
 from tests.postgres import Cluster, running_cluster

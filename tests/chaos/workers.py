@@ -8,10 +8,10 @@ from pathlib import Path
 
 import httpx2
 
-from tests.chaos.room import Room
+from tests.chaos.recorded_server import Room
 from tests.process import MANY_RUNS, FarhandProcess, farhand_process
 
-AGENT = "tests.chaos.recorded:agent"
+AGENT = "tests.chaos.recording_agent:agent"
 LEASE_SEC = 1.0
 SETTINGS = {
     "FARHAND_PATIENCE__LEASE": str(LEASE_SEC),

@@ -15,7 +15,7 @@ from starlette.requests import HTTPConnection
 
 from farhand import Agent, Principal, create_app
 from farhand.core.principal import DEFAULT_SCOPES
-from tests.guards.trip import OneCall, open_url
+from tests.guards.counted_round_trip import OneCall, open_url
 
 READY_WITHIN_SEC = 60
 ROOT = Path(__file__).resolve().parents[2]

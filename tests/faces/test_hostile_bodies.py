@@ -23,7 +23,7 @@ from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene, once
 from tests.faces.ui_stream.page import Live, Page
-from tests.faces.ui_stream.wires import closed_with, read, wire
+from tests.faces.ui_stream.websocket_client import closed_with, read, wire
 from tests.postgres import Cluster
 from tests.requirement import requirement
 

@@ -26,7 +26,7 @@ from farhand.server.app import App, create_app
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
 from tests.faces.ui_stream.page import Page, user_message
-from tests.faces.ui_stream.wires import Shared
+from tests.faces.ui_stream.websocket_client import Shared
 from tests.requirement import requirement
 
 OPEN = Ask("open_url", {"url": "u"})

@@ -22,7 +22,7 @@ from tests.faces.client_tools.program import Program, ready
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.page import Page, until, user_message
-from tests.faces.ui_stream.wires import Held, Shared, wire
+from tests.faces.ui_stream.websocket_client import Held, Shared, wire
 from tests.postgres import Cluster
 from tests.requirement import requirement
 

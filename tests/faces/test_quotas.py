@@ -16,7 +16,7 @@ from farhand.models.scripted import Ask, Moment, Step
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.page import Page, until, user_message
-from tests.faces.ui_stream.wires import read, wire
+from tests.faces.ui_stream.websocket_client import read, wire
 from tests.postgres import Cluster
 from tests.requirement import requirement
 

@@ -12,7 +12,7 @@ import pytest
 from bench.reads import read_by_turns
 from farhand.core.principal import Owner
 from farhand.server.app import App
-from tests.guards.trip import CountedStore, Trip, make_app
+from tests.guards.counted_round_trip import CountedStore, Trip, make_app
 from tests.requirement import requirement
 
 ANN = Owner("tenant", "ann")

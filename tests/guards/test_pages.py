@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from tests.guards.trip import Trip, make_app
+from tests.guards.counted_round_trip import Trip, make_app
 
 FRAME_BYTES = 4096 + 24
 """Of the log: a page and its head."""

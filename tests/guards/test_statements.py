@@ -10,7 +10,7 @@ from starlette.types import Message
 
 from farhand.server.app import App
 from farhand.store.postgres import PostgresStore
-from tests.guards.trip import Trip, make_app
+from tests.guards.counted_round_trip import Trip, make_app
 from tests.postgres import Cluster
 from tests.statements import counted_statements
 from tests.unit.agent.stage import comes_true

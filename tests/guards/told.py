@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from farhand import Agent
-from tests.guards.trip import OneCall, open_url
+from tests.guards.counted_round_trip import OneCall, open_url
 
 agent = Agent(model=OneCall(), frontend_tools=[open_url])
 

@@ -21,7 +21,7 @@ from farhand.store.postgres.connection import connect, place_of
 from farhand.store.sqlite import SqliteStore
 from farhand.store.sqlite.append import write_held
 from farhand.testing import FakeClock
-from tests.laws.lives import OWNERS, Lives
+from tests.laws.random_threads import OWNERS, Lives
 from tests.postgres import Cluster
 from tests.requirement import requirement
 

@@ -10,7 +10,7 @@ from openai.types.responses import Response, ResponseCompletedEvent
 
 from farhand.models.scripted import Ask, Say, Step, Think
 from tests.fakes.openai import FakeOpenAI
-from tests.fakes.openai.seal import sealed
+from tests.fakes.openai.encrypted_reasoning import sealed
 
 # Any: broken requests fit no type of the library
 Json: TypeAlias = dict[str, Any]

@@ -8,7 +8,7 @@ import json
 from farhand.core.settings import Patience
 from tests.faces.client_tools.program import eventually
 from tests.faces.ui_stream.page import Page
-from tests.faces.ui_stream.wires import read
+from tests.faces.ui_stream.websocket_client import read
 from tests.requirement import requirement
 from tests.security.attack import attack
 from tests.security.target import PATHS_OF_SOCKETS, Json, Target, serve_target

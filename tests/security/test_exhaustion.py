@@ -7,7 +7,7 @@ import json
 
 from farhand.core.settings import Limits
 from tests.faces.ui_stream.page import Page
-from tests.faces.ui_stream.wires import read
+from tests.faces.ui_stream.websocket_client import read
 from tests.requirement import requirement
 from tests.security.attack import ALL, HTTP, attack
 from tests.security.target import (

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.faces.ui_stream.page import Page, user_message
-from tests.faces.ui_stream.wires import read
+from tests.faces.ui_stream.websocket_client import read
 from tests.requirement import requirement
 from tests.security.attack import attack
 from tests.security.target import PATHS_OF_SOCKETS, Json, Target

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.faces.ui_stream.wires import read
+from tests.faces.ui_stream.websocket_client import read
 from tests.requirement import requirement
 from tests.security.attack import BODIES, SOCKETS, attack
 from tests.security.target import PATHS_OF_SOCKETS, TYPICAL, Json, Target

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.security.single_pieces import modules, names_in, readers_in, texts_in
+from tests.security.syntax_scan import modules, names_in, readers_in, texts_in
 
 MAY_READ = {
     "wire/json_reader.py": "the guarded reader itself",

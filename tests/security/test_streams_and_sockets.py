@@ -13,7 +13,7 @@ import pytest
 
 from farhand.core.settings import Limits, Patience
 from tests.faces.ui_stream.page import Page
-from tests.faces.ui_stream.wires import closed_with, read
+from tests.faces.ui_stream.websocket_client import closed_with, read
 from tests.requirement import requirement
 from tests.security.attack import SOCKETS, attack
 from tests.security.target import (

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.faces.ui_stream.page import Page, user_message
-from tests.faces.ui_stream.wires import closed_with, read
+from tests.faces.ui_stream.websocket_client import closed_with, read
 from tests.requirement import requirement
 from tests.security.attack import ALL, HTTP, attack
 from tests.security.target import (

@@ -14,7 +14,7 @@ from typing import Literal, Self
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from farhand.agent.appearance import Logo, StarterLike, appearance
+from farhand.agent.branding import Logo, StarterLike, appearance
 from farhand.agent.offered_tools import ChooseText, ChooseTools
 from farhand.agent.pause import answer_pause, reaction_of, refusal_of
 from farhand.agent.service import AgentService, Spec

@@ -17,7 +17,7 @@ from msgspec import Struct
 from farhand.agent.context import AgentContext
 from farhand.agent.offered_tools import OfferedTools
 from farhand.agent.park import Hold, runs_at_client
-from farhand.agent.tool_link import ToolLink, context_of
+from farhand.agent.tool_context import ToolLink, context_of
 from farhand.core.call import Call, Phase
 from farhand.core.decide.calls import CHANGED
 from farhand.core.decide.opening import BACKSTOP_SEC

@@ -18,7 +18,7 @@ from farhand.agent.execute import StepTools, executable
 from farhand.agent.model_stream import StepCollector
 from farhand.agent.open_calls import StepContext, prepare_call
 from farhand.agent.park import Hold, Rest, wait_or_park
-from farhand.agent.tool_link import person_of
+from farhand.agent.tool_context import person_of
 from farhand.core.call import Call
 from farhand.core.decide import runs
 from farhand.core.decide.opening import Opening

@@ -14,11 +14,17 @@ from msgspec.structs import replace
 
 from farhand.agent.context import AgentContext
 from farhand.agent.offered_tools import OfferedTools
-from farhand.agent.tool_link import person_of
+from farhand.agent.tool_context import person_of
 from farhand.core.call import Call
-from farhand.core.decide.copies import CopiedCall, ThreadCopy, begin_copy, may_be_repeated, messages_before
 from farhand.core.decide.opening import Opening
 from farhand.core.decide.runs import NewRun
+from farhand.core.decide.thread_copies import (
+    CopiedCall,
+    ThreadCopy,
+    begin_copy,
+    may_be_repeated,
+    messages_before,
+)
 from farhand.core.event import CallRejected, CallSettled
 from farhand.core.outcome import Denied, Failure, digest
 from farhand.core.principal import Claims

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
-from farhand.agent.appearance import Appearance
+from farhand.agent.branding import Appearance
 from farhand.agent.context import AgentContext
 from farhand.agent.direct_calls import DirectCall, Overdue, attached, call_directly, stop_calls
 from farhand.agent.files import Files
@@ -17,7 +17,7 @@ from farhand.agent.observations import Observations
 from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools, Summaries
 from farhand.agent.ownership import Membership, Ownership
 from farhand.agent.pause import Pause, pause_of
-from farhand.agent.posts import Posts
+from farhand.agent.post_service import Posts
 from farhand.agent.quotas import Quotas
 from farhand.agent.rerun import Rerun, RerunRequest, Unasked, rerun
 from farhand.agent.start_run import DELETED, Asker, StartedRun, ThreadPlace, start_run, stop_run

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from farhand.agent.context import AgentContext
 from farhand.calls.desk import Submission
 from farhand.core.decide import runs
-from farhand.core.decide.following import Next, Queued, answer_next, bring
+from farhand.core.decide.queued_messages import Next, Queued, answer_next, bring
 from farhand.core.decide.runs import Beginning, Known, NewRun, NotStarted, Started
 from farhand.core.decide.threads import tidy_title
 from farhand.core.principal import Claims, Owner

@@ -10,7 +10,7 @@ from farhand import Agent, Toolbox
 from farhand.demo import lamp
 from farhand.demo.browser import FRONTEND_TOOLS
 from farhand.demo.question_repeater import QuestionRepeater
-from farhand.demo.scratch import scratch
+from farhand.demo.scratch_folder import scratch
 from farhand.models import Model, ScriptedModel
 
 SCRIPT = Path(__file__).with_name("script.yaml")

@@ -25,7 +25,7 @@ from farhand.faces.inspector.encode import CallFrame, EncodeCall, RecordedCall, 
 from farhand.faces.inspector.routes import ServerDetails
 from farhand.faces.ui_stream.encode import Chunks, UiStreamEncoder
 from farhand.faces.ui_stream.routes import HEADERS as UI_STREAM_HEADERS
-from farhand.server.run_as_test import write_test
+from farhand.server.copy_as_test import write_test
 
 
 def server_details(service: AgentService, prices: Mapping[str, tuple[float, float]]) -> ServerDetails:

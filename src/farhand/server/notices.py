@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from starlette.types import Scope, Send
 
-from farhand.agent.appearance import Appearance, LogoFile
+from farhand.agent.branding import Appearance, LogoFile
 from farhand.errors import FarhandError, NotFound, SignInNeeded, TooMany
 from farhand.faces.base import ErrorEncoder, explain_error, status_of
 from farhand.faces.threads.encode import LOGO_PATH

@@ -19,7 +19,7 @@ from msgspec import Struct
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from farhand.agent.appearance import LogoFile, ShownImage
+from farhand.agent.branding import LogoFile, ShownImage
 from farhand.agent.service import AgentService
 from farhand.errors import (
     Broken,

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from farhand.models.scripted import ScriptedModel
-    from farhand.testing.acting import acting_for
     from farhand.testing.answer_reader import ApprovalRequest, PendingCall
     from farhand.testing.clock import FakeClock
+    from farhand.testing.current_context import acting_for
     from farhand.testing.far_client import FarClient, RequestRejected, ServerReply
     from farhand.testing.running_app import RunningApp, serve_app
     from farhand.testing.store_laws import DurableStoreLaws, StoreLaws
@@ -47,7 +47,7 @@ __all__ = [
 
 _HOMES = {
     "farhand.models.scripted": ("ScriptedModel",),
-    "farhand.testing.acting": ("acting_for",),
+    "farhand.testing.current_context": ("acting_for",),
     "farhand.testing.answer_reader": ("ApprovalRequest", "PendingCall"),
     "farhand.testing.clock": ("FakeClock",),
     "farhand.testing.far_client": ("FarClient", "ServerReply", "RequestRejected"),

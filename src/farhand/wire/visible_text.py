@@ -1,7 +1,7 @@
 """Makes hidden characters visible: whatever a reader cannot see, or cannot tell apart, becomes a mark. Pure.
 
 For every place where a person decides by what they read. The cards have the same rules in TypeScript
-(`ts/packages/react/src/visible.ts`); both are held to `tests/hostile_strings.json`.
+(`ts/packages/react/src/visible-text.ts`); both are held to `tests/hostile_strings.json`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from farhand import Agent, ScriptedModel, tool
 from farhand.core.thread import ResultsMessage
 from farhand.models.base import ModelEvent, Prompt
 from farhand.models.scripted import Ask, Moment, Step
-from tests.chaos.recorded import note
+from tests.chaos.recording_agent import note
 
 NOTES = "storm"
 CALLS_PER_CHAT = 10

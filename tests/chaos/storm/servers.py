@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 
 from tests.chaos.fault_proxy import FaultProxy
-from tests.chaos.nursery import Nursed, Nursery, nursery
+from tests.chaos.fork_server import Nursed, Nursery, nursery
 from tests.chaos.storm.director import Fault
 from tests.process import environment
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.storm.director import LONGER, SEED, Fault, line_faults
-from tests.chaos.storm.play import judge, play
+from tests.chaos.storm.fault_run import judge, play
 from tests.chaos.storm.servers import deployments, process_faults, servers
 from tests.postgres import Cluster, running_cluster
 from tests.requirement import requirement

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.storm.director import LONGER, SEED, line_faults
-from tests.chaos.storm.play import judge, play
+from tests.chaos.storm.fault_run import judge, play
 from tests.chaos.storm.servers import deployments, process_faults, servers
 from tests.requirement import requirement
 

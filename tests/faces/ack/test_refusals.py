@@ -12,8 +12,8 @@ from farhand.store.memory import MemoryStore
 from tests.faces.ack.desk import OK, OPEN, PHOTO, UNKNOWN, Hand
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
+from tests.faces.ui_stream.header_auth import check, person
 from tests.faces.ui_stream.page import Page
-from tests.faces.ui_stream.people import check, person
 from tests.requirement import requirement
 
 PATHS = ["/api/tools/ack", "/ai/tools/ack", "/api/tools/take", "/api/tools/approve"]

@@ -14,7 +14,7 @@ from farhand.tools.decorate import tool
 from tests.faces.client_flows.ack_page import AckPage, Json
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.page import Page
-from tests.faces.ui_stream.wires import Held, wire
+from tests.faces.ui_stream.websocket_client import Held, wire
 from tests.requirement import requirement
 
 OPEN = Ask("open_url", {"url": "https://example.org", "timeoutSec": 60})

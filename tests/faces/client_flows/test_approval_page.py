@@ -21,7 +21,7 @@ from farhand.tools.decorate import tool
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.page import Page, Turn
-from tests.faces.ui_stream.wires import Held, read, wire
+from tests.faces.ui_stream.websocket_client import Held, read, wire
 from tests.requirement import requirement
 
 # Any: bodies of a wire

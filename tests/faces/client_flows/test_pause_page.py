@@ -13,7 +13,7 @@ from farhand.tools.decorate import tool
 from tests.faces.client_flows.pause_page import PausePage, nodes_of_messages
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
-from tests.faces.ui_stream.people import check, person
+from tests.faces.ui_stream.header_auth import check, person
 from tests.requirement import requirement
 
 # Any: bodies of a wire

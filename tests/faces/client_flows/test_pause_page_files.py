@@ -14,8 +14,8 @@ from farhand.core.thread import File, Text, UserMessage
 from farhand.models.scripted import ScriptedModel
 from tests.faces.client_flows.pause_page import PausePage
 from tests.faces.conftest import Serve
-from tests.faces.files.shelf import NOTHING, PNG, kept, uploaded
-from tests.faces.ui_stream.people import check, person
+from tests.faces.files.uploads import NOTHING, PNG, kept, uploaded
+from tests.faces.ui_stream.header_auth import check, person
 
 # Any: bodies of a wire
 Json = Any

@@ -17,7 +17,7 @@ from farhand.core.principal import LOCAL, Principal
 from farhand.core.settings import Limits, Settings
 from farhand.faces.files.encode import headers_of
 from tests.faces.conftest import Serve
-from tests.faces.files.shelf import PNG, connect, people, told, uploaded
+from tests.faces.files.uploads import PNG, connect, people, told, uploaded
 from tests.faces.ui_stream.agents import Scene
 from tests.faces.ui_stream.page import until
 from tests.requirement import requirement

@@ -12,12 +12,12 @@ from farhand.core.settings import Settings
 from farhand.core.thread import File, Text, UserMessage
 from farhand.server.app import create_app
 from tests.faces.conftest import Serve
-from tests.faces.files.shelf import NOTHING, PNG, kept, people, uploaded
+from tests.faces.files.uploads import NOTHING, PNG, kept, people, uploaded
 from tests.faces.served import Served
 from tests.faces.test_mounting import hosted, in_starlette
 from tests.faces.ui_stream.agents import Scene
+from tests.faces.ui_stream.header_auth import check
 from tests.faces.ui_stream.page import Page
-from tests.faces.ui_stream.people import check
 from tests.requirement import requirement
 
 # Any: what comes over the wire is looked at by its fields, and a wrong one fails the test

@@ -11,11 +11,11 @@ from farhand.models.scripted import Ask
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
 from tests.faces.conftest import Serve
-from tests.faces.files.shelf import NOTHING, PNG, kept, people, uploaded
+from tests.faces.files.uploads import NOTHING, PNG, kept, people, uploaded
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene
+from tests.faces.ui_stream.header_auth import check
 from tests.faces.ui_stream.page import Page
-from tests.faces.ui_stream.people import check
 from tests.requirement import requirement
 
 PICK = Ask("open_url", {"url": "u"})

@@ -14,7 +14,7 @@ from farhand.core.file import PIECE_BYTES, FileRules, Kept
 from farhand.core.principal import Owner
 from farhand.core.settings import Limits, Settings
 from tests.faces.conftest import Serve
-from tests.faces.files.shelf import (
+from tests.faces.files.uploads import (
     NOTHING,
     PNG,
     WITHIN_SEC,
@@ -29,7 +29,7 @@ from tests.faces.files.shelf import (
 )
 from tests.faces.served import Options, served
 from tests.faces.ui_stream.agents import Scene
-from tests.faces.ui_stream.people import check
+from tests.faces.ui_stream.header_auth import check
 from tests.requirement import requirement
 
 MIB = 1024 * 1024

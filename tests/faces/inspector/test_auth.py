@@ -14,7 +14,7 @@ from farhand.core.settings import Limits, Settings
 from farhand.models.scripted import Ask
 from tests.faces.client_tools.program import Program
 from tests.faces.conftest import Serve
-from tests.faces.inspector.look import ROOT, look
+from tests.faces.inspector.inspector_requests import ROOT, look
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene
 from tests.faces.ui_stream.page import Page

@@ -13,7 +13,7 @@ from farhand.core.run import Usage
 from farhand.models.base import ModelEvent, Prompt, Stop, TextDelta
 from farhand.models.scripted import Ask, Moment, Step
 from tests.faces.conftest import Serve
-from tests.faces.inspector.look import ROOT, look, newest, titles
+from tests.faces.inspector.inspector_requests import ROOT, look, newest, titles
 from tests.faces.ui_stream.agents import Scene, told
 from tests.faces.ui_stream.page import Page
 from tests.requirement import requirement

@@ -11,7 +11,7 @@ import pytest
 
 from farhand.models.scripted import Ask, Fail, Moment, Say, Step, Think
 from tests.faces.conftest import Serve
-from tests.faces.inspector.look import look
+from tests.faces.inspector.inspector_requests import look
 from tests.faces.ui_stream.agents import Scene
 from tests.faces.ui_stream.page import Page
 

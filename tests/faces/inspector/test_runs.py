@@ -13,7 +13,7 @@ from farhand.models.scripted import Ask, Fail, Moment, Step
 from tests.faces.ack.desk import held, opened
 from tests.faces.client_tools.program import Program, asks, chat, ready
 from tests.faces.conftest import Serve
-from tests.faces.inspector.look import ROOT, kinds, look, newest, titles
+from tests.faces.inspector.inspector_requests import ROOT, kinds, look, newest, titles
 from tests.faces.ui_stream.agents import Scene, once
 from tests.faces.ui_stream.page import Page, until
 from tests.requirement import requirement

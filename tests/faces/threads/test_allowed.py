@@ -10,8 +10,8 @@ from farhand.models.scripted import Ask, Moment, Step
 from tests.faces.ack.desk import Hand
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene
+from tests.faces.ui_stream.header_auth import check, person
 from tests.faces.ui_stream.page import Page
-from tests.faces.ui_stream.people import check, person
 from tests.requirement import requirement
 
 # Any: what comes over the wire is looked at by its fields, and a wrong one fails the test

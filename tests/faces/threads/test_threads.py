@@ -13,8 +13,8 @@ from farhand.store.open import open_store
 from farhand.testing import FakeClock
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
+from tests.faces.ui_stream.header_auth import check, person
 from tests.faces.ui_stream.page import Page, until
-from tests.faces.ui_stream.people import check, person
 from tests.requirement import requirement
 
 # Any: what comes over the wire is looked at by its fields, and a wrong one fails the test

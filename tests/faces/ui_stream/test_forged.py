@@ -8,8 +8,8 @@ from farhand.core.outcome import Denied, Success
 from farhand.models.scripted import Ask
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
+from tests.faces.ui_stream.header_auth import check, person
 from tests.faces.ui_stream.page import Page
-from tests.faces.ui_stream.people import check, person
 from tests.requirement import requirement
 
 DELETE = Ask("delete_file", {"path": "a"})

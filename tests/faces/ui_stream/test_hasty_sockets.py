@@ -13,7 +13,7 @@ from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene
 from tests.faces.ui_stream.page import WITHIN_SEC, Page, user_message
-from tests.faces.ui_stream.wires import wire
+from tests.faces.ui_stream.websocket_client import wire
 
 HOW_MANY = 12
 

@@ -18,7 +18,7 @@ from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene, once, told
 from tests.faces.ui_stream.page import Page, until
-from tests.faces.ui_stream.wires import Held, closed_with, read, wire
+from tests.faces.ui_stream.websocket_client import Held, closed_with, read, wire
 from tests.requirement import requirement
 
 PATH = "/api/chat/live"

@@ -20,7 +20,7 @@ from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene, once
 from tests.faces.ui_stream.page import Page
-from tests.faces.ui_stream.wires import Held, read, wire
+from tests.faces.ui_stream.websocket_client import Held, read, wire
 from tests.requirement import requirement
 
 PATH = "/api/chat/live"

@@ -19,7 +19,7 @@ from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene, once
 from tests.faces.ui_stream.page import Page, until, user_message
-from tests.faces.ui_stream.wires import Shared, closed_with, read, wire
+from tests.faces.ui_stream.websocket_client import Shared, closed_with, read, wire
 from tests.requirement import requirement
 
 PATH = "/api/chat/ws"

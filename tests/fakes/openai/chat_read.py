@@ -6,7 +6,7 @@ from farhand.core.thread import Asked, AssistantMessage, Message, Part, ResultsM
 from farhand.core.tool import Tool
 from farhand.models.base import Prompt
 from farhand.models.render import IMAGES_OF
-from tests.fakes.openai.understood import Answers, understood
+from tests.fakes.openai.tool_results import Answers, understood
 from tests.fakes.provider import Json
 
 

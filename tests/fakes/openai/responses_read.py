@@ -6,7 +6,7 @@ from farhand.core.thread import Asked, AssistantMessage, Message, Part, Reasonin
 from farhand.core.tool import Tool
 from farhand.models.base import Prompt
 from tests.fakes.openai.responses_rules import items_of
-from tests.fakes.openai.understood import Answers, understood
+from tests.fakes.openai.tool_results import Answers, understood
 from tests.fakes.provider import Json
 
 

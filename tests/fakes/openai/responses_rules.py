@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from tests.fakes.openai.encrypted_reasoning import is_sealed
 from tests.fakes.openai.names import bad, check_functions, check_image, check_length
-from tests.fakes.openai.seal import is_sealed
 from tests.fakes.provider import Json, Refusal
 
 

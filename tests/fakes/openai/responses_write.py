@@ -19,7 +19,7 @@ from farhand.models.base import (
     TextDelta,
 )
 from farhand.wire.sse import frame
-from tests.fakes.openai.seal import sealed
+from tests.fakes.openai.encrypted_reasoning import sealed
 from tests.fakes.provider import Json
 
 _INCOMPLETE = {"length": "max_output_tokens", "refusal": "content_filter"}

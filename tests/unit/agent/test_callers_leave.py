@@ -15,9 +15,9 @@ from farhand.core.principal import LOCAL
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
+from tests.unit.agent.failover import Workers, successors
 from tests.unit.agent.hands import ask_text
 from tests.unit.agent.stage import PATIENCE_SEC, THREAD, YES, Stage, comes_true
-from tests.unit.agent.successors import Workers, successors
 from tests.unit.agent.test_recovery import Machine, asking
 
 __all__ = ["successors"]

@@ -24,9 +24,9 @@ from farhand.models.scripted import Ask, Moment, Step
 from farhand.tools.toolbox import make_toolbox
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.failover import Workers, successors
 from tests.unit.agent.hands import add, open_url
 from tests.unit.agent.stage import THREAD, text_in
-from tests.unit.agent.successors import Workers, successors
 from tests.unit.agent.test_recovery import Machine, asking
 
 __all__ = ["successors"]

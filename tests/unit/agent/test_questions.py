@@ -1,6 +1,6 @@
 """Questions of tools and the calls that ask them, when another server answers, cancels or goes on.
 
-On SQLite that server was started after a kill, on PostgreSQL it is a second worker: see `successors`.
+On SQLite that server was started after a kill, on PostgreSQL it is a second worker: see `failover`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import tool
 from farhand.tools.execute import ToolFailed
 from tests.requirement import requirement
+from tests.unit.agent.failover import Workers, successors
 from tests.unit.agent.hands import ask_text
 from tests.unit.agent.stage import PATIENCE_SEC, THREAD, Stage, comes_true, text_in
-from tests.unit.agent.successors import Workers, successors
 from tests.unit.agent.test_recovery import Machine, asking
 
 __all__ = ["successors"]

@@ -26,8 +26,8 @@ from farhand.tools.context import current
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.failing_store import events_of
 from tests.unit.agent.hands import open_url
-from tests.unit.agent.moods import events_of
 from tests.unit.agent.stage import THREAD, Stage, comes_true
 from tests.unit.agent.test_two_workers import Hire, _stall, hire
 

@@ -19,8 +19,8 @@ from farhand.store.base import Store
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.failing_store import Moods
 from tests.unit.agent.hands import open_url
-from tests.unit.agent.moods import Moods
 from tests.unit.agent.stage import Stage, text_in
 
 TURNS = Settings(patience=Patience(hold_for=0.0))

@@ -41,8 +41,8 @@ from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import tool
 from tests.postgres import Cluster
 from tests.requirement import requirement
+from tests.unit.agent.failing_store import events_of
 from tests.unit.agent.hands import open_url, take_photo
-from tests.unit.agent.moods import events_of
 from tests.unit.agent.stage import THREAD, YES, Stage, comes_true, text_in
 
 OPEN = Ask("open_url", {"url": "https://example.org"})

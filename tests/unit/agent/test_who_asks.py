@@ -24,8 +24,8 @@ from farhand.models.scripted import Ask
 from farhand.tools.context import Context, current
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
+from tests.unit.agent.failover import Workers, successors
 from tests.unit.agent.stage import THREAD, Stage, text_in
-from tests.unit.agent.successors import Workers, successors
 from tests.unit.agent.test_recovery import Machine, asking
 
 __all__ = ["successors"]

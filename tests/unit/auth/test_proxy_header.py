@@ -10,7 +10,7 @@ from farhand.core.principal import Principal
 from farhand.errors import BadSetting
 from farhand.server.auth.authenticator import Authenticator
 from tests.requirement import requirement
-from tests.unit.server.visits import Headers, visit
+from tests.unit.server.asgi_requests import Headers, visit
 
 
 def hook() -> ProxyHeader:

@@ -13,7 +13,7 @@ from farhand.auth.token_file import digest_of
 from farhand.core.principal import Principal
 from farhand.errors import BadSetting
 from tests.requirement import requirement
-from tests.unit.server.visits import visit
+from tests.unit.server.asgi_requests import visit
 
 ADA = "ada-0123456789abcdef"
 BOB = "bob-0123456789abcdef"

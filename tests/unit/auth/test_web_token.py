@@ -17,7 +17,7 @@ from farhand.auth import WebToken
 from farhand.core.principal import Principal
 from farhand.errors import BadSetting
 from tests.requirement import requirement
-from tests.unit.server.visits import visit
+from tests.unit.server.asgi_requests import visit
 
 SECRET = "s" * 40
 _KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)

@@ -6,7 +6,7 @@ import pytest
 
 from farhand.store.base import Store
 from farhand.testing import FakeClock
-from tests.unit.calls.bench import Bench
+from tests.unit.calls.desk_harness import Bench
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from farhand.store.base import Append, AppendResult
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
 from tests.requirement import requirement
-from tests.unit.calls.bench import ANN, ANY_OUTPUT, Bench
+from tests.unit.calls.desk_harness import ANN, ANY_OUTPUT, Bench
 
 
 @requirement("calls:deadline")

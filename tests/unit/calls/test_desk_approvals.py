@@ -14,7 +14,7 @@ from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, U
 from farhand.core.tool import Executor, Tool, digest_of_approval
 from farhand.errors import Malformed
 from tests.requirement import requirement
-from tests.unit.calls.bench import ANN, ANY_OUTPUT, BY_CLIENT, NO, ON_SERVER, YES, Bench
+from tests.unit.calls.desk_harness import ANN, ANY_OUTPUT, BY_CLIENT, NO, ON_SERVER, YES, Bench
 
 THREE_DAYS = 3 * 24 * 3600
 

@@ -18,7 +18,7 @@ from farhand.core.tool import Tool
 from farhand.errors import Malformed
 from farhand.eventlog.log import EventLog
 from tests.requirement import requirement
-from tests.unit.calls.bench import ANN, ANY_OUTPUT, BOB, NO, ON_SERVER, OPEN_URL, YES, Bench
+from tests.unit.calls.desk_harness import ANN, ANY_OUTPUT, BOB, NO, ON_SERVER, OPEN_URL, YES, Bench
 
 
 @requirement("calls:first-wins")

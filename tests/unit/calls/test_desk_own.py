@@ -13,7 +13,7 @@ from farhand.core.outcome import Cancelled, Failure, Success, TimedOut, digest
 from farhand.core.result import Accepted, Conflict, Refused, Repeated, Unknown, Winner
 from farhand.core.tool import Tool
 from tests.requirement import requirement
-from tests.unit.calls.bench import ANN, ANY_OUTPUT, BOB, BY_CLIENT, ON_SERVER, WORKER, YES, Bench
+from tests.unit.calls.desk_harness import ANN, ANY_OUTPUT, BOB, BY_CLIENT, ON_SERVER, WORKER, YES, Bench
 
 OTHER = "wrk_other"
 HASTY = replace(ON_SERVER, timeout_sec=5.0)

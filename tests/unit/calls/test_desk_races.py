@@ -18,7 +18,7 @@ from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, W
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
 from tests.requirement import requirement
-from tests.unit.calls.bench import ANN, ANY_OUTPUT, NO, YES, Bench
+from tests.unit.calls.desk_harness import ANN, ANY_OUTPUT, NO, YES, Bench
 
 
 @requirement("calls:first-wins")

@@ -12,7 +12,7 @@ from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, U
 from farhand.core.tool import Executor
 from farhand.errors import Malformed
 from tests.requirement import requirement
-from tests.unit.calls.bench import ANN, BOB, NO, ON_SERVER, OPEN_URL, YES, Bench
+from tests.unit.calls.desk_harness import ANN, BOB, NO, ON_SERVER, OPEN_URL, YES, Bench
 
 
 @requirement("calls:first-wins")

@@ -10,7 +10,7 @@ from farhand.core.event import CallReleased, CallSettled, CallTaken, TakeRenewed
 from farhand.core.outcome import Failure, Success, TimedOut
 from farhand.core.result import Accepted, Conflict, Refused, Unknown
 from tests.requirement import requirement
-from tests.unit.calls.bench import ANN, ANY_OUTPUT, BY_CLIENT, YES, Bench
+from tests.unit.calls.desk_harness import ANN, ANY_OUTPUT, BY_CLIENT, YES, Bench
 
 
 @requirement("calls:take")

@@ -9,7 +9,7 @@ import pytest
 
 from farhand.calls.limits import OpenCallLimit
 from farhand.core.settings import Limits
-from tests.unit.calls.bench import ANN, Bench
+from tests.unit.calls.desk_harness import ANN, Bench
 
 TENANT = ANN.tenant
 

@@ -21,7 +21,7 @@ from farhand.errors import ShuttingDown
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import Broker, freed_topic, thread_topic
 from tests.requirement import requirement
-from tests.unit.calls.bench import ANN, ANY_OUTPUT, BOB, ON_SERVER, THREAD, WORKER, YES, Bench
+from tests.unit.calls.desk_harness import ANN, ANY_OUTPUT, BOB, ON_SERVER, THREAD, WORKER, YES, Bench
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from farhand.clock import SystemClock
 from farhand.eventlog.log import EventLog
 from farhand.store.sqlite import SqliteStore
 from tests.unit.cli.test_commands import said
-from tests.unit.core.story import asks_for
+from tests.unit.core.thread_builder import asks_for
 from tests.unit.eventlog.thread_story import ThreadStory
 
 

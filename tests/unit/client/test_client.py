@@ -19,7 +19,7 @@ from farhand.errors import BadSetting, BadTool, Misuse, Rejected, Superseded
 from tests.faces.client_tools.program import Program
 from tests.faces.served import Served
 from tests.requirement import requirement
-from tests.unit.client.house import call, eventually, house, running
+from tests.unit.client.served_clients import call, eventually, house, running
 
 
 def notes(server: Served, **more: object) -> Client:

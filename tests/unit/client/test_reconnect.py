@@ -15,8 +15,8 @@ from farhand.core.result import Result
 from tests.faces.client_tools.program import Program
 from tests.faces.served import Served
 from tests.requirement import requirement
-from tests.unit.client.house import call, eventually, house, port_of, running
 from tests.unit.client.relay import Relay, relayed
+from tests.unit.client.served_clients import call, eventually, house, port_of, running
 
 
 @requirement("client:reconnect")

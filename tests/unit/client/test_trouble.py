@@ -13,8 +13,8 @@ from farhand.core.event import CallProgressed
 from farhand.core.outcome import Success
 from farhand.core.principal import LOCAL
 from farhand.errors import BadSetting
-from tests.unit.client.house import call, eventually, house, port_of, running
 from tests.unit.client.relay import relayed
+from tests.unit.client.served_clients import call, eventually, house, port_of, running
 from tests.unit.client.test_client import notes, with_echo
 
 

@@ -8,7 +8,7 @@ from farhand.client import Client
 from farhand.core.outcome import Success
 from farhand.core.principal import LOCAL
 from farhand.errors import BadSetting, Rejected
-from tests.unit.client.house import call, house, running
+from tests.unit.client.served_clients import call, house, running
 
 CHART = b"\x89PNG" + bytes(300_000)
 

@@ -6,7 +6,7 @@ import pytest
 
 from farhand.store.base import Store
 from farhand.testing import FakeClock
-from tests.unit.clients.office import Office
+from tests.unit.clients.client_harness import Office
 
 
 @pytest.fixture

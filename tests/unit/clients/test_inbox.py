@@ -14,7 +14,7 @@ from farhand.eventlog.pubsub import client_topic, feed_topic
 from farhand.store.base import FEED_GREW, Store
 from farhand.testing import FakeClock
 from tests.requirement import requirement
-from tests.unit.clients.office import ANN, Office, names
+from tests.unit.clients.client_harness import ANN, Office, names
 
 
 @requirement("client-tools:request")

@@ -16,7 +16,7 @@ from farhand.eventlog.pubsub import CLIENT_CALLS
 from farhand.store.base import Store
 from farhand.testing.clock import FakeClock
 from tests.requirement import requirement
-from tests.unit.clients.office import ANN, PATIENT, Office, comes_true
+from tests.unit.clients.client_harness import ANN, PATIENT, Office, comes_true
 
 READ = "client_notes_read"
 UNREGISTERED = "the client unregistered this tool"

@@ -12,7 +12,7 @@ from farhand.errors import BadSetting
 from farhand.store.base import Store
 from farhand.testing import FakeClock
 from tests.requirement import requirement
-from tests.unit.clients.office import ANN, BOB, Office
+from tests.unit.clients.client_harness import ANN, BOB, Office
 
 
 async def test_tools_are_found_by_client_by_name_and_all_together(office: Office) -> None:

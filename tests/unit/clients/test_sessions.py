@@ -17,7 +17,7 @@ from farhand.core.result import Result
 from farhand.errors import Malformed, NameTaken, StoreDown
 from farhand.eventlog.feed import FeedReader
 from tests.requirement import requirement
-from tests.unit.clients.office import ANN, Office, comes_true
+from tests.unit.clients.client_harness import ANN, Office, comes_true
 
 
 async def _gone(office: Office) -> None:

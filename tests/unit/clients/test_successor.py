@@ -6,7 +6,7 @@ from farhand.clients.inbox import ClientStream, OfferedCall
 from farhand.core.outcome import Failure
 from farhand.testing import FakeClock
 from tests.requirement import requirement
-from tests.unit.clients.office import ANN, Office
+from tests.unit.clients.client_harness import ANN, Office
 
 OLD, NEW = "notes.old", "notes.new"
 READ = "client_notes_read"

@@ -17,7 +17,7 @@ from farhand.store.presence import Absence
 from farhand.testing import FakeClock
 from tests.postgres import Cluster
 from tests.requirement import requirement
-from tests.unit.clients.office import ANN, Office, comes_true, names
+from tests.unit.clients.client_harness import ANN, Office, comes_true, names
 
 Open: TypeAlias = Callable[..., Awaitable[Office]]
 NOTES = ClientStream(ANN, "notes", "notes")

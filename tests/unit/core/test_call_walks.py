@@ -19,7 +19,7 @@ from farhand.core.state import ThreadState
 from farhand.core.tool import digest_of_approval
 from tests.requirement import requirement
 from tests.unit.core.samples import NO
-from tests.unit.core.story import PATIENCE, Story, asks_for
+from tests.unit.core.thread_builder import PATIENCE, Story, asks_for
 
 Try = Callable[[ThreadState, float], Decision[object]]
 

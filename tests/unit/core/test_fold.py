@@ -35,7 +35,7 @@ from farhand.core.run import RunState
 from farhand.core.state import ThreadState
 from farhand.core.thread import Asked, AssistantMessage, Reasoning, ResultsMessage, Text, UserMessage
 from farhand.core.tool import Executor
-from tests.unit.core.story import PAGE, SERVER_TOOL, Story, asks_for, said
+from tests.unit.core.thread_builder import PAGE, SERVER_TOOL, Story, asks_for, said
 from tests.unit.core.thread_log import ANN
 
 

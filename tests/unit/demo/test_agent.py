@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from farhand.core.outcome import Success
-from farhand.demo import scratch as scratch_module
+from farhand.demo import scratch_folder as scratch_module
 from farhand.demo.agent import agent, demo_agent
-from farhand.demo.scratch import FOLDER_VARIABLE, scratch
+from farhand.demo.scratch_folder import FOLDER_VARIABLE, scratch
 from farhand.errors import BadSetting, ResultRefused
 from farhand.models.scripted import ScriptedModel
 

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from farhand import create_app
-from farhand.agent.appearance import ShownImage
+from farhand.agent.branding import ShownImage
 from farhand.core.outcome import Success
 from farhand.demo import lamp
 from farhand.demo.agent import demo_agent
 from farhand.demo.browser import describe_file, describe_page
 from tests.requirement import requirement
-from tests.unit.server.visits import ask, visit
+from tests.unit.server.asgi_requests import ask, visit
 
 
 @pytest.fixture(autouse=True)

@@ -6,10 +6,10 @@ import pytest
 
 from farhand.core.outcome import Failure, Success
 from farhand.core.tool import Executor
-from farhand.demo import scratch as scratch_module
+from farhand.demo import scratch_folder as scratch_module
 from farhand.demo.agent import delete_file, get_current_weather, toolbox
 from farhand.demo.browser import FRONTEND_TOOLS, user_confirm
-from farhand.demo.scratch import FOLDER_VARIABLE, scratch
+from farhand.demo.scratch_folder import FOLDER_VARIABLE, scratch
 from farhand.errors import Misuse
 from farhand.tools.timeouts import effective_timeout
 

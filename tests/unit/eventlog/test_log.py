@@ -30,7 +30,7 @@ from farhand.eventlog.pubsub import (
 )
 from farhand.store.base import CLIENTS_CHANGED, FEED_GREW, THREAD_MOVED, Store, owner_key, thread_key
 from farhand.testing import FakeClock
-from tests.unit.core.story import PAGE, PATIENCE, PROGRAM, SERVER_TOOL, asks_for
+from tests.unit.core.thread_builder import PAGE, PATIENCE, PROGRAM, SERVER_TOOL, asks_for
 from tests.unit.core.thread_log import ANN
 from tests.unit.eventlog.thread_story import ThreadStory
 

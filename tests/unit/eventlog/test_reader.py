@@ -36,7 +36,7 @@ from farhand.testing import FakeClock
 from tests.requirement import requirement
 from tests.unit.agent.hands import add
 from tests.unit.agent.stage import PATIENCE_SEC, Stage, kinds, text_in
-from tests.unit.core.story import PATIENCE, asks_for
+from tests.unit.core.thread_builder import PATIENCE, asks_for
 
 THREAD = "t1"
 BEGUN = RunStarted("run_1", None, 0.0)

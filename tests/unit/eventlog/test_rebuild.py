@@ -18,7 +18,7 @@ from farhand.eventlog.rebuild import Rebuilt, rebuild
 from farhand.store.base import Append, Appended, Loaded, Lookups, Store, ThreadRow
 from farhand.testing import FakeClock
 from tests.requirement import requirement
-from tests.unit.core.story import asks_for
+from tests.unit.core.thread_builder import asks_for
 from tests.unit.core.thread_log import ANN
 from tests.unit.eventlog.thread_story import ThreadStory
 

@@ -15,7 +15,7 @@ from farhand.store.base import CallFilter, Store
 from farhand.store.sqlite import SqliteStore
 from farhand.testing import FakeClock
 from tests.requirement import requirement
-from tests.unit.core.story import asks_for
+from tests.unit.core.thread_builder import asks_for
 from tests.unit.core.thread_log import ANN
 from tests.unit.eventlog.thread_story import ThreadStory
 

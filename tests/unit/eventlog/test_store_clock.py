@@ -17,7 +17,7 @@ from farhand.eventlog.threads import Threads
 from farhand.store.base import Append, AppendResult
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
-from tests.unit.core.story import PATIENCE, asks_for
+from tests.unit.core.thread_builder import PATIENCE, asks_for
 from tests.unit.core.thread_log import ANN
 
 

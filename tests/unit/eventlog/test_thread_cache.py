@@ -15,7 +15,7 @@ from farhand.eventlog.codec import encode_snapshot, fold_loaded
 from farhand.eventlog.threads import Threads
 from farhand.store.base import Loaded, Store
 from farhand.testing import FakeClock
-from tests.unit.core.story import said
+from tests.unit.core.thread_builder import said
 from tests.unit.core.thread_log import ANN
 from tests.unit.eventlog.shared_store import RecordingThreads, SharedStore, open_call, rename
 

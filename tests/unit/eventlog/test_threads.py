@@ -24,7 +24,7 @@ from farhand.eventlog.threads import Threads
 from farhand.store.base import Append, AppendResult, Loaded, ThreadRow
 from farhand.testing import FakeClock
 from tests.requirement import requirement
-from tests.unit.core.story import PATIENCE, said
+from tests.unit.core.thread_builder import PATIENCE, said
 from tests.unit.core.thread_log import ANN
 from tests.unit.eventlog.shared_store import RecordingThreads, SharedStore, open_call, rename
 

@@ -16,7 +16,7 @@ from farhand.core.settings import Settings
 from farhand.core.state import ThreadState
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.reader import LogReader
-from tests.unit.core.story import said
+from tests.unit.core.thread_builder import said
 from tests.unit.core.thread_log import ANN
 
 PATIENCE_SEC = 10.0

@@ -7,7 +7,7 @@ from farhand.core.settings import Limits, Settings
 from farhand.server.app import create_app
 from tests.faces.ui_stream.agents import Scene
 from tests.requirement import requirement
-from tests.unit.server.visits import ask, visit
+from tests.unit.server.asgi_requests import ask, visit
 
 
 @requirement("limits:counted")

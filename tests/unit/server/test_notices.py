@@ -13,7 +13,7 @@ from farhand import Agent, Principal, ScriptedModel, create_app
 from farhand.errors import StoreDown
 from farhand.server.app import App
 from tests.requirement import requirement
-from tests.unit.server.visits import Reply, ask, visit
+from tests.unit.server.asgi_requests import Reply, ask, visit
 
 pytestmark = pytest.mark.usefixtures("built_pages")
 

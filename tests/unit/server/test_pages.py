@@ -19,7 +19,7 @@ from farhand.errors import StoreDown
 from farhand.server import pages as pages_module
 from farhand.server.app import App
 from tests.requirement import requirement
-from tests.unit.server.visits import Reply, ask, visit
+from tests.unit.server.asgi_requests import Reply, ask, visit
 
 pytestmark = pytest.mark.usefixtures("built_pages")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp
 
-from farhand.agent.appearance import Appearance
+from farhand.agent.branding import Appearance
 from farhand.core.principal import Principal
 from farhand.core.settings import Settings
 from farhand.errors import FarhandError
@@ -15,7 +15,7 @@ from farhand.server.notices import Notices
 from farhand.server.pages import PageRoutes
 from farhand.server.router import build_router
 from farhand.wire.http import Header
-from tests.unit.server.visits import ask, visit
+from tests.unit.server.asgi_requests import ask, visit
 
 
 async def _echo(request: Request) -> None:

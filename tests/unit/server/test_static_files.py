@@ -14,7 +14,7 @@ from farhand.server import app as app_module
 from farhand.server.app import App
 from farhand.server.static_files import BuiltPages, load_pages
 from tests.requirement import requirement
-from tests.unit.server.visits import Reply, ask, visit
+from tests.unit.server.asgi_requests import Reply, ask, visit
 
 BROWSER = {"accept": "text/html,application/xhtml+xml", "sec-fetch-site": "none"}
 SCRIPT = "console.log('hello');\n"

@@ -17,7 +17,7 @@ from farhand.server.auth.authenticator import Authenticator
 from farhand.server.reauth import Reauthenticator
 from farhand.server.streams import OpenStream, StreamRegistry
 from tests.requirement import requirement
-from tests.unit.server.visits import visit
+from tests.unit.server.asgi_requests import visit
 
 ADA, BOB, EVE = Principal("house", "ada"), Principal("house", "bob"), Principal("other", "ada")
 

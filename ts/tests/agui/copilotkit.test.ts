@@ -1,7 +1,7 @@
 // CopilotKit's core with farhand as its runtime.
 import { expect, it } from "vitest";
 import { requirement } from "../requirement.ts";
-import { fresh, scene } from "../scene.ts";
+import { fresh, scene } from "../server-fixture.ts";
 import { until } from "../until.ts";
 import { frontendTool, Kit, transports } from "./copilotkit.ts";
 

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 import { HttpAgent } from "@ag-ui/client";
 import { expect, it } from "vitest";
 import { requirement } from "../requirement.ts";
-import { fresh, scene } from "../scene.ts";
+import { fresh, scene } from "../server-fixture.ts";
 
 const PAGE = resolve(import.meta.dirname, "../../../docs/how-to/ag-ui.md");
 const here = scene();

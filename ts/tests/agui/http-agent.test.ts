@@ -1,7 +1,7 @@
 // Unmodified AG-UI clients on `/ag-ui`.
 import { expect, it } from "vitest";
 import { requirement } from "../requirement.ts";
-import { fresh, scene } from "../scene.ts";
+import { fresh, scene } from "../server-fixture.ts";
 import { until } from "../until.ts";
 import { type Agent, bring, lines, openCalls, run, say, type Version, versions } from "./client.ts";
 

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { clients, type Page } from "../clients/index.ts";
 import type { Message, Part } from "../message.ts";
 import { requirement } from "../requirement.ts";
-import { fresh, scene } from "../scene.ts";
+import { fresh, scene } from "../server-fixture.ts";
 
 const here = scene();
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { clients, type Page, type ToolCall } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
-import { ends, fresh, scene } from "../scene.ts";
+import { ends, fresh, scene } from "../server-fixture.ts";
 import { expectTranscript } from "../transcript.ts";
 
 const here = scene();

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { allClients, type Page, type ToolCall } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
-import { ends, fresh, scene } from "../scene.ts";
+import { ends, fresh, scene } from "../server-fixture.ts";
 import { expectTranscript } from "../transcript.ts";
 
 const here = scene();

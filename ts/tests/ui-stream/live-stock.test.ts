@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Opening, Page, ToolCall } from "../clients/index.ts";
 import { liveChats, type LivePage } from "../clients/plain.ts";
-import { fresh, scene } from "../scene.ts";
+import { fresh, scene } from "../server-fixture.ts";
 import { until } from "../until.ts";
 
 const here = scene();

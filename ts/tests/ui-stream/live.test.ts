@@ -3,7 +3,7 @@ import { type Chunk, faultsOf } from "../chunks.ts";
 import { Live } from "../clients/live.ts";
 import { linesOf } from "../message.ts";
 import { requirement } from "../requirement.ts";
-import { fresh, scene } from "../scene.ts";
+import { fresh, scene } from "../server-fixture.ts";
 import { until } from "../until.ts";
 
 const here = scene();

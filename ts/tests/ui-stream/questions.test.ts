@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { allClients, type Page, type ToolCall } from "../clients/index.ts";
 import { requirement } from "../requirement.ts";
-import { fresh, scene } from "../scene.ts";
+import { fresh, scene } from "../server-fixture.ts";
 
 const here = scene();
 

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { type Client, clients, type Page } from "../clients/index.ts";
 import type { Message } from "../message.ts";
 import { requirement } from "../requirement.ts";
-import { ends, fresh, scene } from "../scene.ts";
+import { ends, fresh, scene } from "../server-fixture.ts";
 import { expectTranscript } from "../transcript.ts";
 
 const here = scene();

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { type Client, clients, type Opening, type Page, type ToolCall } from "../clients/index.ts";
 import { versions } from "../clients/versions.tsx";
 import type { Message } from "../message.ts";
-import { ends, fresh, scene } from "../scene.ts";
+import { ends, fresh, scene } from "../server-fixture.ts";
 
 const here = scene();
 const everyVersion: readonly Client[] = [...versions, ...clients];

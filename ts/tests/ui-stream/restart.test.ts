@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { type Client, clients, type Page, type ToolCall } from "../clients/index.ts";
 import { linesOf } from "../message.ts";
 import { requirement } from "../requirement.ts";
-import { ends, fresh, scene } from "../scene.ts";
+import { ends, fresh, scene } from "../server-fixture.ts";
 import { until } from "../until.ts";
 
 const here = scene();

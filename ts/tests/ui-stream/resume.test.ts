@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { type Client, clients, type Page, type ToolCall } from "../clients/index.ts";
 import type { Message } from "../message.ts";
-import type { Plug } from "../plug.ts";
+import type { Plug } from "../tcp-relay.ts";
 import { requirement } from "../requirement.ts";
-import { ends, fresh, scene } from "../scene.ts";
+import { ends, fresh, scene } from "../server-fixture.ts";
 import { until } from "../until.ts";
 
 const here = scene();

@@ -5,7 +5,7 @@ import { WebSocket } from "ws";
 import { socket7 } from "../clients/index.ts";
 import { linesOf } from "../message.ts";
 import { requirement } from "../requirement.ts";
-import { fresh, scene } from "../scene.ts";
+import { fresh, scene } from "../server-fixture.ts";
 import { until } from "../until.ts";
 
 const here = scene();

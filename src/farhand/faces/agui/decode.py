@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from farhand.agent.attachments import Attached, MessageInput, from_base64
 from farhand.agent.files import Label
 from farhand.agent.offered_tools import ToolDescription
-from farhand.agent.post import Post, PostedMessage, QuestionAnswer
+from farhand.agent.post_content import Post, PostedMessage, QuestionAnswer
 from farhand.core.approval import Answer
 from farhand.core.file import UNNAMED, clean_name, media_type_of
 from farhand.core.outcome import Failure, Outcome, Success

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from msgspec import Struct
 
-from farhand.agent.post import open_questions
+from farhand.agent.post_content import open_questions
 from farhand.core.call import Call, Phase
 from farhand.core.call_state import moved, opened_call
 from farhand.core.event import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from farhand.agent.post import question_id
+from farhand.agent.post_content import question_id
 from farhand.core.call import Call, Phase
 from farhand.core.tool import Executor, Tool
 from farhand.faces.agui.shapes import Interrupt, InterruptDetails

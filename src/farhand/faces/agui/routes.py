@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from farhand.agent.post import PostedTurn
+from farhand.agent.post_content import PostedTurn
 from farhand.agent.service import AgentService
 from farhand.errors import Busy, Malformed, NotFound, StoreDown, Unanswered, Unreadable
 from farhand.faces.agui.decode import (

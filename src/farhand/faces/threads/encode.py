@@ -11,7 +11,7 @@ from typing import NamedTuple, assert_never
 
 from msgspec import UNSET, UnsetType
 
-from farhand.agent.appearance import LogoFile
+from farhand.agent.branding import LogoFile
 from farhand.agent.service import Spec
 from farhand.core.call import Call, Phase
 from farhand.core.event import RunFailed

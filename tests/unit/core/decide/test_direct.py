@@ -34,7 +34,7 @@ from farhand.core.run import RunState
 from farhand.core.settings import Limits, Settings
 from farhand.core.thread import ResultsMessage
 from farhand.core.tool import Tool
-from tests.unit.core.story import PAGE, PATIENCE, SERVER_TOOL, SETTINGS, Story, asks_for
+from tests.unit.core.thread_builder import PAGE, PATIENCE, SERVER_TOOL, SETTINGS, Story, asks_for
 
 YES = Answer(approved=True)
 

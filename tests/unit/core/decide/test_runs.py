@@ -30,7 +30,7 @@ from farhand.core.run import RunState
 from farhand.core.settings import Limits, Settings
 from farhand.core.thread import AssistantMessage, File, ResultsMessage, Text, UserMessage
 from farhand.core.tool import Tool
-from tests.unit.core.story import SERVER_TOOL, SETTINGS, Story, asks_for, said
+from tests.unit.core.thread_builder import SERVER_TOOL, SETTINGS, Story, asks_for, said
 
 
 def test_a_message_starts_one_run_and_its_repetition_none() -> None:

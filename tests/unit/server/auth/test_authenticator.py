@@ -24,7 +24,7 @@ from farhand.faces.base import status_of
 from farhand.server.auth import authenticator as authenticator_module
 from farhand.server.auth.authenticator import Authenticate, Authenticator
 from tests.requirement import requirement
-from tests.unit.server.visits import visit
+from tests.unit.server.asgi_requests import visit
 
 ADA = Principal("house", "ada")
 

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from farhand.errors import BadSetting
 from farhand.server.auth.authenticator import Authenticator
 from tests.requirement import requirement
-from tests.unit.server.visits import Reply, ask, visit
+from tests.unit.server.asgi_requests import Reply, ask, visit
 
 pytestmark = requirement("auth:cors")
 LISTED = "http://localhost:5173"

@@ -8,7 +8,7 @@ from starlette.types import Scope
 from farhand.errors import BadSetting, NotAllowed
 from farhand.server.auth.host_origin import HostOriginPolicy
 from tests.requirement import requirement
-from tests.unit.server.visits import visit
+from tests.unit.server.asgi_requests import visit
 
 LISTED = "http://localhost:5173"
 

@@ -19,7 +19,7 @@ from tests.chaos.fault_proxy import FaultProxy
 from tests.postgres import Cluster
 from tests.requirement import requirement
 from tests.statements import counted_statements
-from tests.unit.store.postgres.rig import comes_true, execute, query, works
+from tests.unit.store.postgres.store_probe import comes_true, execute, query, works
 
 TRANSACTION = {"BEGIN": 1, "lock": 1, "write": 1, "COMMIT": 1}
 

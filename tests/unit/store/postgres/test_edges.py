@@ -15,7 +15,7 @@ from farhand.testing import FakeClock
 from farhand.testing.store_laws.fixture import ANN
 from tests.chaos.fault_proxy import FaultProxy
 from tests.postgres import Cluster, running_cluster
-from tests.unit.store.postgres.rig import comes_true, listens
+from tests.unit.store.postgres.store_probe import comes_true, listens
 
 LOCK = "SELECT pg_advisory_lock(hashtextextended('farhand tables of ' || $1::text, 0))"
 WAITS = """

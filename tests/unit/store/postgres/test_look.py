@@ -10,7 +10,7 @@ from farhand.store.health import ServerLoad
 from farhand.store.open import inspect_store, open_store
 from farhand.store.postgres import PostgresStore
 from tests.postgres import Cluster
-from tests.unit.store.postgres.rig import execute
+from tests.unit.store.postgres.store_probe import execute
 
 HOUSES = """
     CREATE SCHEMA {0}_closed; CREATE SCHEMA {0}_usage; CREATE SCHEMA {0}_theirs; CREATE SCHEMA {0}_open;

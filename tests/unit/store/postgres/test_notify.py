@@ -23,7 +23,7 @@ from farhand.store.postgres.notify import (
 from farhand.testing.store_laws.fixture import ANN, StoreFixture
 from tests.postgres import running_cluster
 from tests.requirement import requirement
-from tests.unit.store.postgres.rig import Hints, comes_true, listens, query
+from tests.unit.store.postgres.store_probe import Hints, comes_true, listens, query
 
 WAITED_FOR = (
     "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 AND wait_event = 'ClientWrite'"

@@ -17,7 +17,7 @@ from farhand.store.postgres.schema import latest_version
 from farhand.testing.store_laws.fixture import ANN, StoreFixture
 from tests.postgres import Cluster
 from tests.requirement import requirement
-from tests.unit.store.postgres.rig import comes_true, execute, query
+from tests.unit.store.postgres.store_probe import comes_true, execute, query
 
 
 async def test_many_processes_that_start_at_once_make_the_tables_once(address: str) -> None:

@@ -10,7 +10,7 @@ from farhand.core.run import RunState
 from farhand.store.base import Appended, PurgeCount
 from farhand.store.postgres import PostgresStore, connection, purge
 from farhand.testing.store_laws.fixture import ANN, BOB, StoreFixture
-from tests.unit.store.postgres.rig import query
+from tests.unit.store.postgres.store_probe import query
 
 SLOW = "(SELECT count(*) FROM pg_sleep(2)) - 1 +"
 TABLES = (

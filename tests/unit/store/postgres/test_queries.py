@@ -15,7 +15,7 @@ from farhand.store.postgres import PostgresStore, batch, purge, queries
 from farhand.store.postgres.batch import EncodedAppend, WriteStatement, columns
 from farhand.store.postgres.connection import BY_INDEX, BY_KEY, Connection, connect, place_of
 from farhand.testing.store_laws.fixture import ANN, OPEN_URL, StoreFixture
-from tests.unit.store.postgres.rig import execute, query
+from tests.unit.store.postgres.store_probe import execute, query
 
 KEY = ("acme", "ann")
 FREQUENT: dict[str, tuple[str, tuple[object, ...]]] = {

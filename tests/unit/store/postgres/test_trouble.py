@@ -17,7 +17,7 @@ from farhand.testing.store_laws.fixture import ANN, StoreFixture
 from tests.chaos.fault_proxy import FaultProxy
 from tests.postgres import Cluster, running_cluster
 from tests.requirement import requirement
-from tests.unit.store.postgres.rig import WITHIN_SEC, Hints, comes_true, listens, works
+from tests.unit.store.postgres.store_probe import WITHIN_SEC, Hints, comes_true, listens, works
 
 LOST = "notifications of the other servers do not arrive"
 

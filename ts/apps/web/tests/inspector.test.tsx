@@ -2,7 +2,7 @@
 import type { InspectedRow, InspectedRun, InspectedRunRow } from "@farhand/protocol";
 import { cleanup, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, test } from "vitest";
-import { Json } from "../src/inspector/bits.tsx";
+import { Json } from "../src/inspector/elements.tsx";
 import { bandsOf, barsOf, paceOf, rowsAt, spanOf, ticksOf } from "../src/inspector/chart.ts";
 import { piecesOf, SHOWN_CHARS, writtenOf } from "../src/inspector/json.ts";
 import { bodyOf, inputOf, messageOf, repeatWords, type RerunPlace } from "../src/inspector/rerun.ts";

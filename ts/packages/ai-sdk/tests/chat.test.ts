@@ -3,7 +3,7 @@ import { Chat } from "@ai-sdk/react";
 import type { UIMessage } from "ai";
 import { afterAll, expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { linesOf, type Message, type Part } from "../../../tests/message.ts";
 import { until } from "../../../tests/until.ts";
 import { FarHands, farhandTransport, type FarHandsOptions, sendWhenAnswered } from "../src/index.ts";

@@ -3,7 +3,7 @@ import { Chat } from "@ai-sdk/react";
 import type { UIMessage } from "ai";
 import { afterAll, expect, it } from "vitest";
 import { linesOf, type Message } from "../../../tests/message.ts";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { type LiveOptions, LiveTransport, Replay } from "../src/index.ts";
 

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, it } from "vitest";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { type AwaitingEvent, AwaitingThread, readTag } from "../src/awaiting/index.ts";
 
 const here = scene();

@@ -1,7 +1,7 @@
 // A page with `connect()` alone, on a real server: what it runs, what it shows, and what it asks for.
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { connect, type ConnectOptions, type Hand } from "../src/index.ts";
 import { Memory } from "./page.ts";

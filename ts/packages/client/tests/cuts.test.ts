@@ -1,6 +1,6 @@
 // What breaks between a page and its server, and that nothing is lost by it.
 import { expect, it } from "vitest";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { Server } from "../../../tests/server.ts";
 import { callOf, lines, Memory, pages } from "./page.ts";
 

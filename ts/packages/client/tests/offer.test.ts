@@ -1,7 +1,7 @@
 // A page that offers tools of its own, on a real server: asked, answered, closed and opened again.
 import { afterEach, expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { offer, type Offer, type OfferOptions } from "../src/index.ts";
 

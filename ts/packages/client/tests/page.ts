@@ -1,6 +1,6 @@
 // A page with one thread, on a real server: what it shows, what it asked for, and what it keeps over a reload.
 import { afterAll } from "vitest";
-import { fresh, type Scene } from "../../../tests/scene.ts";
+import { fresh, type Scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { type Keep, LiveThread, type ThreadOptions, type ThreadState } from "../src/index.ts";
 

@@ -1,7 +1,7 @@
 // A page whose WebSocket the server closes with a reason: it is told, and does not knock again where that would not help.
 import { describe, expect, it } from "vitest";
 import { WebSocket as NodeSocket } from "ws";
-import { fresh, type Scene, scene } from "../../../tests/scene.ts";
+import { fresh, type Scene, scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { type SocketTransport, socketTransport } from "../src/websocket.ts";
 import { type Page, pages } from "./page.ts";

@@ -1,6 +1,6 @@
 // The feed of two tabs, on a real server: one reads, both hear, and the second reads on when the first is gone.
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { httpOf, SharedFeed } from "../src/index.ts";
 

@@ -1,7 +1,7 @@
 // A line that goes silent without an end, as behind a proxy that lost its server: it is given up, and nothing is lost or comes twice.
 import { expect, it } from "vitest";
 import { WebSocket as NodeSocket } from "ws";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { AwaitingThread } from "../src/awaiting/index.ts";
 import { socketTransport } from "../src/websocket.ts";

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { WebSocket as NodeSocket } from "ws";
 import { requirement } from "../../../tests/requirement.ts";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { socketTransport } from "../src/websocket.ts";
 import { approvalOf, callOf, lines, pages } from "./page.ts";
 

@@ -1,7 +1,7 @@
 // The public Client: its handlers, and a run that offers them. What happens on the wire is the Program's, which pages use as well.
 import { httpOf, Program, type ProgramEnd, type ProgramTool, type ToolOptions } from "@farhand/client";
 import { Rejected, Superseded } from "./errors.ts";
-import { type CallContext, fitShown, type Shown } from "./shown.ts";
+import { type CallContext, fitShown, type Shown } from "./call-context.ts";
 import { inputFor, type InputOf, type JsonSchema, jsonSchemaOf, type StandardSchema } from "./tool-schema.ts";
 
 export interface ClientOptions {

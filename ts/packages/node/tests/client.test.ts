@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { requirement } from "../../../tests/requirement.ts";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { Client, Superseded } from "../src/index.ts";
 import { Gate, programs, TEXT, withEcho } from "./program.ts";

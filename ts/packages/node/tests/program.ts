@@ -1,7 +1,7 @@
 // A client that runs in the test's own process, beside a real server.
 import { afterEach } from "vitest";
-import type { Scene } from "../../../tests/scene.ts";
-import { fresh } from "../../../tests/scene.ts";
+import type { Scene } from "../../../tests/server-fixture.ts";
+import { fresh } from "../../../tests/server-fixture.ts";
 import { Client, type ClientOptions } from "../src/index.ts";
 
 export interface Executed {

@@ -2,7 +2,7 @@
 // The Client when the connection breaks: it comes back, registers again, and no call is lost or run twice.
 import { expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { Server } from "../../../tests/server.ts";
 import { until } from "../../../tests/until.ts";
 import { Client, Rejected } from "../src/index.ts";

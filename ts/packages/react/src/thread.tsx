@@ -2,8 +2,8 @@
 import { type Connection, type Decision, type Given, type Hand, type Hands, type HandState, type Http, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
 import { type ComponentType, createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { areDrafts, draftsOf } from "./drafts.ts";
-import { useEnds } from "./ends.ts";
-import { type CardMemory, useMemory, useNow } from "./memory.ts";
+import { useEnds } from "./settled-outcomes.ts";
+import { type CardMemory, useMemory, useNow } from "./card-memory.ts";
 import { type CardView, isAskedElsewhere, viewOf } from "./view.ts";
 import { type Words, WORDS } from "./words.ts";
 

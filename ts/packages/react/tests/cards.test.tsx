@@ -1,7 +1,7 @@
 // The cards in a page, answered as a person does, against the demo on a real server.
 import { fireEvent } from "@testing-library/react";
 import { expect, it } from "vitest";
-import { fresh } from "../../../tests/scene.ts";
+import { fresh } from "../../../tests/server-fixture.ts";
 import { demo } from "./demo.ts";
 import { openPage, type Page } from "./page.tsx";
 

@@ -1,6 +1,6 @@
 // Cards when the line breaks, when somebody else was first, and when no form can be made of an output.
 import { expect, it } from "vitest";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { openPage, type Page } from "./page.tsx";
 
 const here = scene();

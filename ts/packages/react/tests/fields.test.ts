@@ -1,7 +1,7 @@
 // The fields of a form: made from a schema, checked before anything is sent.
 import { expect, it } from "vitest";
 import { type Draft, type Field, fieldsOf, firstDrafts } from "../src/fields.ts";
-import { check, typedOf } from "../src/filled.ts";
+import { check, typedOf } from "../src/form-values.ts";
 
 function only(rule: object, isRequired = true): Field {
   const [field] = fieldsOf({ type: "object", properties: { it: rule }, required: isRequired ? ["it"] : [] });

@@ -4,7 +4,7 @@ import { resolve } from "node:path";
 import { expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
 import { answerFields, editFields, type FieldDrafts, firstDrafts } from "../src/fields.ts";
-import { edited, filled } from "../src/filled.ts";
+import { edited, filled } from "../src/form-values.ts";
 import { choicesIn, confirmValues, guessCard, type ToolFacts } from "../src/guess.ts";
 import { viewOf } from "../src/index.ts";
 import { withTool } from "../src/tools.ts";

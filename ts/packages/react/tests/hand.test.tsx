@@ -3,7 +3,7 @@ import { connect, type Hand } from "@farhand/client";
 import { act, cleanup, fireEvent, render } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { fresh, scene } from "../../../tests/scene.ts";
+import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { CardList, useHand } from "../src/index.ts";
 import { pressesAre } from "./trust.ts";

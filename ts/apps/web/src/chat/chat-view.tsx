@@ -12,7 +12,7 @@ import { Welcome } from "./welcome.tsx";
 import { useWords } from "./words.ts";
 
 // not needed for a first sight of the page
-const Talk = lazy(async () => ({ default: (await untilLoaded(() => import("./talk.tsx"))).Talk }));
+const Talk = lazy(async () => ({ default: (await untilLoaded(() => import("./message-list.tsx"))).Talk }));
 
 export interface ChatViewProps {
   readonly id: string;

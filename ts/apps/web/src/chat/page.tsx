@@ -52,7 +52,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
     setDraft({ id: crypto.randomUUID() });
   }
   // there before the first answer is
-  useEffect(() => void untilLoaded(() => import("./talk.tsx")), []);
+  useEffect(() => void untilLoaded(() => import("./message-list.tsx")), []);
   useEffect(() => setMenuOpen(false), [route.view === "chat" ? route.id : route.view]);
   const begin = (prompt?: string): void => {
     const next = { id: crypto.randomUUID(), ...(prompt === undefined ? {} : { prompt }) };

@@ -5,7 +5,7 @@ import { createContext, useContext, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
 import { Feed } from "../feed.ts";
 import { HTTP, SIGN_IN } from "../server.ts";
-import { Stops } from "./stops.ts";
+import { Stops } from "./stop-requests.ts";
 
 export class Site {
   readonly hands: FarHands;

@@ -4,7 +4,7 @@ import { Check, CircleAlert, CircleX, Copy as CopyIcon, Hourglass, type LucideIc
 import { type ReactNode, useState } from "react";
 import { IconButton, Pill, type Tone } from "../chat/parts.tsx";
 import { sendAgain, useAsked } from "./ask.ts";
-import { Action, Code, Copy, Json, Missing } from "./bits.tsx";
+import { Action, Code, Copy, Json, Missing } from "./elements.tsx";
 import { iconOfTool } from "./icons.tsx";
 import type { Replay } from "./replay.ts";
 import { RerunDialog } from "./rerun-dialog.tsx";

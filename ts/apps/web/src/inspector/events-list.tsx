@@ -1,7 +1,7 @@
 // Events as lines: when, what kind, in a few words; a click shows one whole.
 import type { InspectedEvent } from "@farhand/protocol";
 import { type ReactNode, useEffect, useRef, useState } from "react";
-import { Json } from "./bits.tsx";
+import { Json } from "./elements.tsx";
 import { iconOfEvent, toneOfEvent } from "./icons.tsx";
 import { hrefOf } from "./route.ts";
 

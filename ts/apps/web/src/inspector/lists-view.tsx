@@ -4,7 +4,7 @@ import { CodeXml, List, Plug } from "lucide-react";
 import type { ReactNode } from "react";
 import { Pill } from "../chat/parts.tsx";
 import { useAsked } from "./ask.ts";
-import { Card, Json, Missing, Nothing } from "./bits.tsx";
+import { Card, Json, Missing, Nothing } from "./elements.tsx";
 import { EventLines } from "./events-list.tsx";
 import { iconOfTool } from "./icons.tsx";
 import { agoOf, count, durationOf } from "./words.ts";

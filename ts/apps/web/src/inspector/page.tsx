@@ -6,7 +6,7 @@ import { BASE } from "../base.ts";
 import { Pill } from "../chat/parts.tsx";
 import { Brand } from "../theme/brand.tsx";
 import { feed, useAsked } from "./ask.ts";
-import { Missing, Nothing } from "./bits.tsx";
+import { Missing, Nothing } from "./elements.tsx";
 import { CallPanel } from "./call-panel.tsx";
 import { InboxView } from "./inbox-view.tsx";
 import { ClientsView, EventsView, ToolsView } from "./lists-view.tsx";

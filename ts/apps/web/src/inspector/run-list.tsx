@@ -3,7 +3,7 @@ import type { InspectedRunRow, InspectedRuns } from "@farhand/protocol";
 import { ChartNoAxesGantt, Search } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { type Answer, askOnce, useAsked } from "./ask.ts";
-import { Missing, Nothing } from "./bits.tsx";
+import { Missing, Nothing } from "./elements.tsx";
 import { hrefOf } from "./route.ts";
 import { agoOf, noteOf, STATES, stateOf, toneOf } from "./words.ts";
 

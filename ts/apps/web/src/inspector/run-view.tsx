@@ -5,7 +5,7 @@ import { type ReactNode, useEffect, useReducer, useRef, useState } from "react";
 import { BASE } from "../base.ts";
 import { Pill, PLAIN } from "../chat/parts.tsx";
 import { askOnce, useAsked } from "./ask.ts";
-import { Action, Card, Copy, Missing } from "./bits.tsx";
+import { Action, Card, Copy, Missing } from "./elements.tsx";
 import { rowsAt } from "./chart.ts";
 import { EventLines } from "./events-list.tsx";
 import type { Replay } from "./replay.ts";

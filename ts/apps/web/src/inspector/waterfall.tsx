@@ -2,7 +2,7 @@
 import type { InspectedMark, InspectedRow, InspectedRun } from "@farhand/protocol";
 import { CircleSlash, CircleX, RotateCcw, TimerOff, Zap } from "lucide-react";
 import type { CSSProperties, ReactNode } from "react";
-import { Card } from "./bits.tsx";
+import { Card } from "./elements.tsx";
 import { type Band, bandsOf, barsOf, lengthOf, percent, spanOf, ticksOf } from "./chart.ts";
 import { iconOfTool } from "./icons.tsx";
 import { go, hrefOf } from "./route.ts";

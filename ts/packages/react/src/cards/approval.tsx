@@ -4,7 +4,7 @@ import { Pencil } from "lucide-react";
 import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import { areDrafts } from "../drafts.ts";
 import { editFields, type FieldDrafts, firstDrafts } from "../fields.ts";
-import { edited } from "../filled.ts";
+import { edited } from "../form-values.ts";
 import { titleOf } from "../sentences.ts";
 import { EDIT, useCardHost, useDraft, useReadCalls, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";

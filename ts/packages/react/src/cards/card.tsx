@@ -1,7 +1,7 @@
 // One call as a card, in whichever state it is.
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
-import { useNow } from "../memory.ts";
+import { useNow } from "../card-memory.ts";
 import { questionOf, shareIn, titleOf, toolTitle } from "../sentences.ts";
 import { useCardHost, useOwnCard, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";

@@ -1,9 +1,9 @@
 // The fields of a form as somebody fills them in: one control for each kind, what it is for, and what is wrong with it.
 import { type ReactNode, useState } from "react";
 import type { Draft, Field, FieldDrafts } from "../fields.ts";
-import type { Filled } from "../filled.ts";
+import type { Filled } from "../form-values.ts";
 import { useWords } from "../thread.tsx";
-import { piecesOf } from "../visible.ts";
+import { piecesOf } from "../visible-text.ts";
 
 export interface FieldProps {
   readonly field: Field;

@@ -1,6 +1,6 @@
 // Cards that bring a file: picked, or a photo that is taken here. What goes back is a reference.
 import { type DragEvent, type ReactNode, useEffect, useRef, useState } from "react";
-import { useNow } from "../memory.ts";
+import { useNow } from "../card-memory.ts";
 import { limitWords, questionOf } from "../sentences.ts";
 import { useCardHost, useWords } from "../thread.tsx";
 import { largestFile, upload } from "../upload.ts";

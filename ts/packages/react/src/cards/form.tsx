@@ -4,7 +4,7 @@ import { openable } from "@farhand/client";
 import { type FormEvent, type ReactNode, useId } from "react";
 import { areDrafts } from "../drafts.ts";
 import { answerFields, type Field, type FieldDrafts, fieldsOf, firstDrafts } from "../fields.ts";
-import { filled, typedOf } from "../filled.ts";
+import { filled, typedOf } from "../form-values.ts";
 import { questionOf } from "../sentences.ts";
 import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";

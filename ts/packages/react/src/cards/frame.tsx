@@ -3,10 +3,10 @@ import {
   Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
 } from "lucide-react";
 import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
-import { useNow } from "../memory.ts";
+import { useNow } from "../card-memory.ts";
 import { useWords } from "../thread.tsx";
 import { type CardState, type CardView, type Kind, timeLeft } from "../view.ts";
-import { piecesOf } from "../visible.ts";
+import { piecesOf } from "../visible-text.ts";
 import type { Words } from "../words.ts";
 import { VisibleText } from "./input.tsx";
 

@@ -2,7 +2,7 @@
 import { type ReactNode, type RefObject, useEffect, useId, useMemo, useRef, useState } from "react";
 import type { Field, FieldDrafts } from "../fields.ts";
 import { useWords } from "../thread.tsx";
-import { fold, grouped, type Piece, piecesOf } from "../visible.ts";
+import { fold, grouped, type Piece, piecesOf } from "../visible-text.ts";
 import type { Words } from "../words.ts";
 import { Fields } from "./controls.tsx";
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.chaos import machine, promise
-from tests.chaos.promise import MISSED, TRIES, kept
+from tests.chaos import machine, time_limit_check
+from tests.chaos.time_limit_check import MISSED, TRIES, kept
 
 WORK = "import time\nwhile time.process_time() < 1.0: pass"
 
@@ -20,7 +20,7 @@ WORK = "import time\nwhile time.process_time() < 1.0: pass"
 def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is said here is nobody's figure, and not to be told at the end of all tests."""
     figures: list[str] = []
-    monkeypatch.setattr(promise, "say", figures.append)
+    monkeypatch.setattr(time_limit_check, "say", figures.append)
     return figures
 
 

@@ -15,7 +15,7 @@ import httpx2
 from farhand.core.file import Kept, StoredFile
 from farhand.core.principal import LOCAL, Owner
 from tests.faces.served import Served
-from tests.faces.ui_stream.people import person
+from tests.faces.ui_stream.header_auth import person
 
 # Any: what comes over the wire is looked at by its fields, and a wrong one fails the test
 Json = Any

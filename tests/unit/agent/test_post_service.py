@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from farhand.agent.post import Post, PostedMessage, PostedTurn, PostView, QuestionAnswer
+from farhand.agent.post_content import Post, PostedMessage, PostedTurn, PostView, QuestionAnswer
 from farhand.core.approval import Answer
 from farhand.core.call import Phase
 from farhand.core.event import RunFinished, RunParked

@@ -1,7 +1,7 @@
 """What one post does of a client that sends all it has: its tools, results, answers and a new message.
 
-A post loads the thread once, decides, and returns a value for a face to encode. `post` decides what to trust
-of it.
+A post loads the thread once, decides, and returns a value for a face to encode. `post_content` decides what
+to trust of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from farhand.agent.attachments import store_message
 from farhand.agent.context import AgentContext
 from farhand.agent.offered_tools import ToolDescription, admit_brought
-from farhand.agent.post import (
+from farhand.agent.post_content import (
     Post,
     PostedMessage,
     PostedTurn,
@@ -49,7 +49,7 @@ from farhand.agent.worker import Worker
 from farhand.calls.desk import Submission
 from farhand.core.call import Phase
 from farhand.core.decide import runs
-from farhand.core.decide.following import bring
+from farhand.core.decide.queued_messages import bring
 from farhand.core.event import MessageQueued
 from farhand.core.position import START, Position
 from farhand.core.principal import Owner, Principal

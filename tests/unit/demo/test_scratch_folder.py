@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from farhand.demo import scratch as module
-from farhand.demo.scratch import FOLDER_VARIABLE, SAMPLES, CannotDelete, Scratch, scratch
+from farhand.demo import scratch_folder as module
+from farhand.demo.scratch_folder import FOLDER_VARIABLE, SAMPLES, CannotDelete, Scratch, scratch
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_the_environment_may_name_the_folder_and_it_is_made_once(
 
 @pytest.mark.slow
 def test_without_one_it_is_a_temporary_folder_that_goes_with_the_process() -> None:
-    show = "from farhand.demo.scratch import scratch; print(scratch().folder, len(scratch().files()))"
+    show = "from farhand.demo.scratch_folder import scratch; print(scratch().folder, len(scratch().files()))"
     clean = {name: value for name, value in os.environ.items() if name != FOLDER_VARIABLE}
     shown = subprocess.run(
         [sys.executable, "-c", show], env=clean, capture_output=True, text=True, check=True

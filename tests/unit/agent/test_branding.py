@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from farhand import Agent, ScriptedModel
-from farhand.agent.appearance import MOST_LOGO, Appearance, LogoFile, Starter
+from farhand.agent.branding import MOST_LOGO, Appearance, LogoFile, Starter
 from farhand.errors import BadSetting
 from tests.requirement import requirement
 

@@ -10,7 +10,7 @@ from farhand.core.decide import calls, runs
 from farhand.core.decide.calls import Checked, Reply
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.direct import open_question
-from farhand.core.decide.following import Next, Queued, answer_next, bring
+from farhand.core.decide.queued_messages import Next, Queued, answer_next, bring
 from farhand.core.decide.runs import Known, NotStarted, Started
 from farhand.core.event import RunFailed, RunStarted
 from farhand.core.outcome import Cancelled, Denied, Outcome, Success
@@ -19,7 +19,7 @@ from farhand.core.run import RunState
 from farhand.core.state import ThreadState
 from farhand.core.thread import ResultsMessage, UserMessage
 from farhand.core.tool import Executor, Tool
-from tests.unit.core.story import PATIENCE, PROGRAM, SERVER_TOOL, SETTINGS, Story, asks_for, said
+from tests.unit.core.thread_builder import PATIENCE, PROGRAM, SERVER_TOOL, SETTINGS, Story, asks_for, said
 
 YES = Reply("apr_1", Answer(approved=True))
 NOTE = Tool(name="note", description="", input_schema={}, executor=Executor.FRONTEND)

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, expect } from "vitest";
 import type { Client, Opening, Page } from "./clients/index.ts";
 import type { Message } from "./message.ts";
-import { Plug } from "./plug.ts";
+import { Plug } from "./tcp-relay.ts";
 import { Server } from "./server.ts";
 
 export interface Scene {

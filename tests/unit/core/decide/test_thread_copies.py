@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 from farhand.core.call import Phase
-from farhand.core.decide.copies import (
+from farhand.core.decide.opening import Opening
+from farhand.core.decide.runs import NewRun
+from farhand.core.decide.thread_copies import (
     CopiedCall,
     ThreadCopy,
     begin_copy,
     may_be_repeated,
     messages_before,
 )
-from farhand.core.decide.opening import Opening
-from farhand.core.decide.runs import NewRun
 from farhand.core.event import CallRejected, CallSettled
 from farhand.core.outcome import Failure, Success, digest
 from farhand.core.thread import Asked, AssistantMessage, File, Message, Reasoning, ResultsMessage, Text
-from tests.unit.core.story import PAGE, PATIENCE, SERVER_TOOL, Story, said
+from tests.unit.core.thread_builder import PAGE, PATIENCE, SERVER_TOOL, Story, said
 from tests.unit.core.thread_log import Log
 
 ASKED = Asked("call_1", "delete", {"path": "a"}, "toolu_1")

@@ -1,7 +1,7 @@
 // Stop always works: a wish is kept until the server has heard it.
 import { beforeEach, expect, it, vi } from "vitest";
 import { until } from "../../../tests/until.ts";
-import { Stops } from "../src/chat/stops.ts";
+import { Stops } from "../src/chat/stop-requests.ts";
 
 beforeEach(() => sessionStorage.clear());
 

@@ -130,7 +130,7 @@ class Nursery:
 async def nursery(*preload: str) -> AsyncIterator[Nursery]:
     """Whoever was born there ends with it."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.chaos.nursery", *preload,
+        sys.executable, "-m", "tests.chaos.fork_server", *preload,
         cwd=ROOT, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert process.stdin is not None, "made with a pipe"

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { expect, it } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
-import { fold, grouped, piecesOf } from "../src/visible.ts";
+import { fold, grouped, piecesOf } from "../src/visible-text.ts";
 
 interface Hostile {
   readonly name: string;

@@ -65,7 +65,7 @@ class Room:
 
 @asynccontextmanager
 async def room(
-    folder: Path, *arguments: str, agent: str = "tests.chaos.recorded:agent"
+    folder: Path, *arguments: str, agent: str = "tests.chaos.recording_agent:agent"
 ) -> AsyncIterator[Room]:
     # connections of a killed server are of no use, so none is kept
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
