@@ -14,7 +14,7 @@ from typing import Literal, Self
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
-from farhand.agent.branding import Logo, StarterLike, appearance
+from farhand.agent.branding import Logo, StarterLike, make_branding
 from farhand.agent.offered_tools import ChooseText, ChooseTools
 from farhand.agent.pause import answer_pause, reaction_of, refusal_of
 from farhand.agent.service import AgentService, Spec
@@ -117,7 +117,7 @@ class Agent:
             chat_title=chat_title,
             formatter=formatter,
             wait=wait,
-            appearance=appearance(title=title, welcome=welcome, starters=starters, logo=logo, words=words),
+            branding=make_branding(title=title, welcome=welcome, starters=starters, logo=logo, words=words),
         )
         self.settings = Settings(limits=replace(limits or Limits(), max_steps=max_steps))
         self._store = store

@@ -66,7 +66,7 @@ ExtraPage: TypeAlias = Callable[[Mapping[str, str], ReadImage], Awaitable[bytes]
 """Renders a page for the query of its URL."""
 
 
-class Appearance(Struct, frozen=True, kw_only=True):
+class Branding(Struct, frozen=True, kw_only=True):
     title: str | None = None
     welcome: str | None = None
     starters: tuple[Starter, ...] = ()
@@ -82,14 +82,14 @@ class Appearance(Struct, frozen=True, kw_only=True):
     """Called with the URL once the server has a port."""
 
 
-def appearance(
+def make_branding(
     *,
     title: str | None,
     welcome: str | None,
     starters: Iterable[StarterLike],
     logo: Logo | None,
     words: Mapping[str, str] | None = None,
-) -> Appearance:
+) -> Branding:
     """Raises `BadSetting` for what cannot be shown."""
     if isinstance(starters, str | bytes) or not isinstance(starters, Iterable):
         raise BadSetting(
@@ -98,7 +98,7 @@ def appearance(
     read = tuple(_starter(each) for each in starters)
     if len(read) > MOST_STARTERS:
         raise BadSetting(f"starters has {len(read)} entries; a page shows at most {MOST_STARTERS}.")
-    return Appearance(
+    return Branding(
         title=None if title is None else _line(title, "title", MOST_TITLE),
         welcome=None if welcome is None else _line(welcome, "welcome", MOST_WELCOME),
         starters=read,

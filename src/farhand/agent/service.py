@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
-from farhand.agent.branding import Appearance
+from farhand.agent.branding import Branding
 from farhand.agent.context import AgentContext
 from farhand.agent.direct_calls import DirectCall, Overdue, attached, call_directly, stop_calls
 from farhand.agent.files import Files
@@ -79,7 +79,7 @@ class Spec:
     """Default for the awaiting face."""
     wait: Wait | None = None
     """Default for the chat stream; None means the setting `chat.wait`."""
-    appearance: Appearance = field(default_factory=Appearance)
+    branding: Branding = field(default_factory=Branding)
 
 
 class AgentService:

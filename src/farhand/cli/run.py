@@ -58,7 +58,7 @@ def _serve(app: App, settings: ServerSettings, *, opens_browser: bool = False) -
     sockets = prepare_server(app, settings)
     assert app.auth.port is not None, "the sockets listen"
     address = address_of(settings.host, app.auth.port)
-    on_served = app.agent.spec.appearance.on_served
+    on_served = app.agent.spec.branding.on_served
     if on_served is not None:
         on_served(address)
 

@@ -94,9 +94,9 @@ def demo_agent(model: str | Model = "scripted") -> Agent:
         chat_title=lambda text: _TITLES.get(text, ""),
     )
     shown = replace(
-        demo.spec.appearance, is_demo=True, pages={lamp.FORM_PATH: lamp.show_form}, on_served=lamp.set_address
+        demo.spec.branding, is_demo=True, pages={lamp.FORM_PATH: lamp.show_form}, on_served=lamp.set_address
     )
-    demo.spec = dataclasses.replace(demo.spec, appearance=shown)
+    demo.spec = dataclasses.replace(demo.spec, branding=shown)
     return demo
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from starlette.types import Scope, Send
 
-from farhand.agent.branding import Appearance, LogoFile
+from farhand.agent.branding import Branding, LogoFile
 from farhand.errors import FarhandError, NotFound, SignInNeeded, TooMany
 from farhand.faces.base import ErrorEncoder, explain_error, status_of
 from farhand.faces.threads.encode import LOGO_PATH
@@ -42,10 +42,10 @@ def unknown_path() -> NotFound:
 class Notices:
     """`is_local`: whoever opens a page has started the server, and is told what to change."""
 
-    def __init__(self, appearance: Appearance, *, has_chat: bool, is_local: bool) -> None:
-        self._words = {**WORDS, **_known(appearance.words or {})}
-        self._title = appearance.title or "farhand"
-        self._has_logo = isinstance(appearance.logo, LogoFile)
+    def __init__(self, branding: Branding, *, has_chat: bool, is_local: bool) -> None:
+        self._words = {**WORDS, **_known(branding.words or {})}
+        self._title = branding.title or "farhand"
+        self._has_logo = isinstance(branding.logo, LogoFile)
         self._has_chat = has_chat
         self._is_local = is_local
 

@@ -93,7 +93,7 @@ class PageRoutes(Struct, frozen=True):
 def pages(
     service: AgentService, auth: Authenticator, ui: BuiltPages, *, shows_chat: bool, shows_inspector: bool
 ) -> PageRoutes:
-    notices = Notices(service.spec.appearance, has_chat=shows_chat, is_local=not auth.has_hook)
+    notices = Notices(service.spec.branding, has_chat=shows_chat, is_local=not auth.has_hook)
     handlers = _Pages(service, auth, ui, notices, shows_chat=shows_chat, shows_inspector=shows_inspector)
     shown: dict[str, _Show] = {
         "/": handlers.front,
@@ -101,7 +101,7 @@ def pages(
         f"{INSPECTOR_PATH}/cards": handlers.gallery,
         "/assets/{name}": handlers.asset,
         LOGO_PATH: handlers.logo,
-        **dict.fromkeys(service.spec.appearance.pages, handlers.extra),
+        **dict.fromkeys(service.spec.branding.pages, handlers.extra),
         "/healthz": handlers.health,
         "/readyz": handlers.readiness,
     }
@@ -185,14 +185,14 @@ class _Pages:
 
     async def logo(self, scope: Scope, send: Send) -> None:
         """The agent's own image. It may be an SVG, which as a page of its own may do nothing."""
-        logo = self._service.spec.appearance.logo
+        logo = self._service.spec.branding.logo
         if not isinstance(logo, LogoFile):
             raise unknown_path()
         await respond_body(send, 200, logo.media_type.encode(), logo.content, _LOGO_HEADERS)
 
     async def extra(self, scope: Scope, send: Send) -> None:
         """A page that comes with the agent; the chat page may frame it."""
-        page = self._service.spec.appearance.pages[scope["path"].removeprefix(scope.get("root_path", ""))]
+        page = self._service.spec.branding.pages[scope["path"].removeprefix(scope.get("root_path", ""))]
         content = await page(query(scope), partial(self._image, scope))
         await respond_body(send, 200, b"text/html; charset=utf-8", content, _EXTRA_HEADERS)
 
@@ -237,7 +237,7 @@ class _Pages:
 
     async def _show_page(self, scope: Scope, send: Send, name: str) -> None:
         if self._ui.is_built and wants_page(scope) and await self._is_known(scope):
-            logo = self._service.spec.appearance.logo
+            logo = self._service.spec.branding.logo
             await self._ui.page(scope, send, name, logo=logo if isinstance(logo, str) else None)
             return
         await self._show(scope, send)

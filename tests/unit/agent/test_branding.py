@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from farhand import Agent, ScriptedModel
-from farhand.agent.branding import MOST_LOGO, Appearance, LogoFile, Starter
+from farhand.agent.branding import MOST_LOGO, Branding, LogoFile, Starter
 from farhand.errors import BadSetting
 from tests.requirement import requirement
 
 
 # Any: the options of an agent, also wrong ones
-def shown(**options: Any) -> Appearance:
-    return Agent(ScriptedModel(["Hello."]), **options).spec.appearance
+def shown(**options: Any) -> Branding:
+    return Agent(ScriptedModel(["Hello."]), **options).spec.branding
 
 
 @requirement("pages:own-agent")
@@ -42,7 +42,7 @@ def test_a_long_starter_has_a_short_title() -> None:
 
 
 def test_without_options_nothing_is_shown() -> None:
-    assert shown() == Appearance()
+    assert shown() == Branding()
 
 
 @requirement("pages:own-agent")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.types import ASGIApp
 
-from farhand.agent.branding import Appearance
+from farhand.agent.branding import Branding
 from farhand.core.principal import Principal
 from farhand.core.settings import Settings
 from farhand.errors import FarhandError
@@ -32,7 +32,7 @@ def _explain(error: FarhandError, status: int) -> bytes:
 
 def router(face: Face) -> ASGIApp:
     auth = Authenticator(authenticate=lambda _: Principal("acme", "ann"))
-    notices = Notices(Appearance(), has_chat=True, is_local=False)
+    notices = Notices(Branding(), has_chat=True, is_local=False)
     return build_router([face], PageRoutes([], auth, notices), auth, AppState(Settings()))
 
 

@@ -148,7 +148,7 @@ def encode_allowed(allowed: Iterable[Allowed]) -> bytes:
 
 def encode_about(spec: Spec, largest_file: int, *, root: str, has_inspector: bool, owner: Owner) -> bytes:
     """`root` is the path under which a host mounts us."""
-    shown = spec.appearance
+    shown = spec.branding
     return encode(
         AboutShape(
             model=spec.model.name,
