@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from operator import add
+from operator import add, neg
 from typing import Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -161,7 +161,13 @@ class Totals:
     def add(
         self, owner: Owner, *, threads: int = 0, running: int = 0, open_calls: int = 0, size: int = 0
     ) -> None:
-        counts, tenant, more = self._counts, owner.tenant, (threads, running, open_calls, size)
+        self.add_counts(owner, (threads, running, open_calls, size))
+
+    def subtract_counts(self, owner: Owner, less: Counts) -> None:
+        self.add_counts(owner, tuple(map(neg, less)))
+
+    def add_counts(self, owner: Owner, more: Counts) -> None:
+        counts, tenant = self._counts, owner.tenant
         for key in ((tenant, owner.subject), (tenant, None)):
             has = tuple(map(add, counts.get(key, _NOTHING), more))
             if has == _NOTHING:

@@ -22,3 +22,12 @@ def test_whoever_has_nothing_left_takes_no_room() -> None:
     totals.add(ANN, size=5)
     totals.add(ANN, size=-5)
     assert len(totals) == 0
+
+
+def test_what_is_subtracted_is_as_if_it_had_never_been_added() -> None:
+    totals = Totals()
+    totals.add(BOB, size=3)
+    totals.add_counts(ANN, (1, 1, 2, 5))
+    totals.subtract_counts(ANN, (1, 1, 2, 5))
+    assert [totals.get("bytes", "acme", name) for name in (None, "ann", "bob")] == [3, 0, 3]
+    assert totals.get("open_calls", "acme") == 0

@@ -4,8 +4,8 @@ Everything that queued up during the last transaction goes into the next one, so
 serves all of it. Callers are answered once it is durable. If the disk refuses, every caller in the
 transaction gets an error, nothing of it is written, and the next one is tried as usual.
 
-No other process writes the file, so versions, feed numbers, tools and totals stay valid once read. They are
-read again after a rollback.
+No other process writes the file, so versions, feed numbers, tools and totals stay valid once read. What a
+transaction adds to them counts once it is committed, and is dropped on rollback.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.errors import StoreDown
 from farhand.store.base import CallKey, FoundCall
-from farhand.store.guards import Totals
+from farhand.store.guards import Counts, Totals
 from farhand.store.sqlite.file import StoreFile
 from farhand.store.sqlite.migrate import rewrite_header
 
@@ -146,6 +146,8 @@ class WriteConnection:
         self.now = now
         self.held = HeldRows()
         self._counts = TenantCounts()
+        self._pending: list[tuple[Owner, Counts]] = []
+        """Changes that count from the next commit on."""
         self._threads: dict[tuple[Owner, str], ThreadHeader] = {}
         self._last_thread_no: int | None = None
         self._feeds: dict[Owner, int] = {}
@@ -153,7 +155,7 @@ class WriteConnection:
 
     @property
     def counts(self) -> TenantCounts:
-        """Includes what the current transaction has written: the limits count that too."""
+        """As of the last commit."""
         return self._counts
 
     def begin(self) -> None:
@@ -164,10 +166,15 @@ class WriteConnection:
         self.held.commit()
         if len(self._counts.totals) + len(self._counts.tenants) > COUNTED:
             self.forget_counts()
+        tenants, totals = self._counts.tenants, self._counts.totals
+        for owner, more in self._pending:
+            if owner.tenant in tenants:
+                totals.add_counts(owner, more)
+        self._pending = []
 
     def roll_back(self) -> None:
         self.held.roll_back()
-        self.forget_counts()
+        self._pending = []
         self._threads.clear()
         self._last_thread_no = None
         self._feeds.clear()
@@ -179,8 +186,8 @@ class WriteConnection:
     def count(
         self, owner: Owner, *, threads: int = 0, running: int = 0, open_calls: int = 0, size: int = 0
     ) -> None:
-        if owner.tenant in self._counts.tenants:
-            self._counts.totals.add(owner, threads=threads, running=running, open_calls=open_calls, size=size)
+        """Counts from the next commit on."""
+        self._pending.append((owner, (threads, running, open_calls, size)))
 
     def count_tenant(self, tenant: str) -> TenantCounts:
         """From now on its totals are known."""
@@ -190,6 +197,10 @@ class WriteConnection:
                 owner = Owner(tenant, subject)
                 totals.add(owner, threads=threads, running=running, open_calls=calls, size=size)
             self._counts.tenants[tenant] = None
+            # these sums include what this transaction has written, which is added at its commit
+            for owner, more in self._pending:
+                if owner.tenant == tenant:
+                    totals.subtract_counts(owner, more)
         return self._counts
 
     def forget_counts(self) -> None:
