@@ -81,6 +81,29 @@ async def test_an_agent_has_its_own_title_welcome_starters_and_words_and_nothing
 
 
 @requirement("ui:chats")
+async def test_a_chat_that_a_starter_began_is_not_asked_again_when_it_is_returned_to(player: Visitor) -> None:
+    posts: list[str] = []
+    card = player.main.locator(".fh-card[data-kind=select]")
+    player.page.on("request", lambda each: posts.append(each.url) if each.method == "POST" else None)
+    await player.new_chat()
+    await player.main.get_by_role("button", name="Choose").click()
+    await expect(card).to_be_visible()
+    sent = [url for url in posts if url.endswith("/api/chat")]
+    for _ in range(2):
+        await player.page.evaluate("location.hash = '#/inbox'")
+        await expect(player.main.get_by_role("heading", name="Inbox", level=1)).to_be_visible()
+        await player.page.go_back()
+        await expect(card).to_be_visible()
+    await player.page.reload()
+    await expect(card).to_be_visible()
+    assert await player.main.get_by_text("the user moved on").count() == 0
+    assert [url for url in posts if url.endswith("/api/chat")] == sent
+    await card.get_by_text("a", exact=True).click()
+    await player.presses("Send answer")
+    await player.sees_state("Done")
+
+
+@requirement("ui:chats")
 async def test_a_chat_is_renamed_found_by_its_words_and_deleted(player: Visitor) -> None:
     secret, title = fresh("walnut"), fresh("Breakfast")
     await player.asks(f"write Fine.\n\n`{secret}`")

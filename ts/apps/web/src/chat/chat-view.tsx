@@ -18,7 +18,9 @@ export interface ChatViewProps {
   readonly id: string;
   /** As the list has it: it may have been renamed. */
   readonly title: string | undefined;
+  /** What a starter says: to be sent once, whoever comes back to the chat later. */
   readonly prompt: string | undefined;
+  readonly onPromptSent: () => void;
   readonly tools: Tools;
   readonly isNew: boolean;
   readonly onBegun: () => void;
@@ -26,7 +28,7 @@ export interface ChatViewProps {
   readonly onMenu: () => void;
 }
 
-export function ChatView({ id, title, prompt, tools, isNew, onBegun, onStarter, onMenu }: ChatViewProps): ReactNode {
+export function ChatView({ id, title, prompt, onPromptSent, tools, isNew, onBegun, onStarter, onMenu }: ChatViewProps): ReactNode {
   const words = useWords();
   const [isDraft] = useState(isNew || prompt !== undefined);
   const talk = useConversation(id, tools, isDraft);
@@ -35,6 +37,7 @@ export function ChatView({ id, title, prompt, tools, isNew, onBegun, onStarter, 
     if (prompt !== undefined && talk.isLoaded && talk.state === "New" && !isSaid.current) {
       isSaid.current = true;
       talk.send(prompt);
+      onPromptSent();
     }
   });
   const send = (text: string, files?: readonly FileUIPart[]): void => {
@@ -44,7 +47,7 @@ export function ChatView({ id, title, prompt, tools, isNew, onBegun, onStarter, 
       onBegun();
     }
   };
-  const isEmpty = talk.state === "New" && prompt === undefined && !talk.isUnknown;
+  const isEmpty = talk.state === "New" && prompt === undefined && !isSaid.current && !talk.isUnknown;
   return (
     <>
       <TopBar title={isEmpty ? words.newChat : talk.isUnknown ? words.noSuchChat : ((title ?? talk.title) || words.newChat)} talk={talk} onMenu={onMenu} />

@@ -48,7 +48,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [draft, setDraft] = useState<Draft>(() => ({ id: crypto.randomUUID() }));
   if (route.view === "new" && draft.prompt !== undefined) {
-    // a starter has used it up
+    // left before it was sent
     setDraft({ id: crypto.randomUUID() });
   }
   // there before the first answer is
@@ -62,6 +62,8 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
     setDraft(next);
   };
   const onStarter = ({ prompt }: Starter): void => begin(prompt);
+  // a prompt that stayed here would be sent again by each return to its chat
+  const onPromptSent = (): void => setDraft({ id: crypto.randomUUID() });
   const id = route.view === "chat" ? route.id : draft.id;
   const title = lists.threads.find((row) => row.id === id)?.title;
   const place = route.view === "inbox" ? words.inbox : route.view === "new" ? "" : (title ?? "");
@@ -79,7 +81,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
             <div data-scrolls className="min-h-0 flex-1 overflow-y-auto"><Suspense><Inbox calls={lists.inbox} isLoaded={lists.isLoaded} /></Suspense></div>
           </>
         ) : (
-          <Suspense fallback={<TopBar title="" onMenu={() => setMenuOpen(true)} />}><ChatView key={id} id={id} title={title} prompt={draft.id === id ? draft.prompt : undefined} tools={tools} isNew={route.view === "new"} onBegun={() => begin()} onStarter={onStarter} onMenu={() => setMenuOpen(true)} /></Suspense>
+          <Suspense fallback={<TopBar title="" onMenu={() => setMenuOpen(true)} />}><ChatView key={id} id={id} title={title} prompt={draft.id === id ? draft.prompt : undefined} onPromptSent={onPromptSent} tools={tools} isNew={route.view === "new"} onBegun={() => begin()} onStarter={onStarter} onMenu={() => setMenuOpen(true)} /></Suspense>
         )}
       </main>
       {page !== undefined && (
