@@ -159,11 +159,10 @@ class Quotas:
         return self._usage((owner.tenant, owner.subject)), self._usage((owner.tenant, None))
 
     def _usage(self, key: Key) -> QuotaUsage:
-        usage = self._usages.get(key)
-        if usage is None:
-            usage = self._usages[key] = QuotaUsage(key)
-            if len(self._usages) > REMEMBERED:
-                self._forget_oldest()
+        # the last one in the dictionary is the one that was used last
+        usage = self._usages[key] = self._usages.pop(key, None) or QuotaUsage(key)
+        if len(self._usages) > REMEMBERED:
+            self._forget_oldest()
         return usage
 
     def _forget_oldest(self) -> None:
@@ -199,7 +198,8 @@ class Quotas:
             return
         everywhere = await self._log.count_running(*usage.key)
         looks = LOOKS
-        while everywhere + usage.starting >= quota.running:
+        # places may have become runs at work here since the store counted
+        while max(everywhere, usage.at_work) + usage.starting >= quota.running:
             if everywhere >= quota.running or not looks:
                 raise quota.too_many_runs(everywhere)
             looks -= 1

@@ -80,6 +80,8 @@ class Worker:
                 self.direct.open(group)
                 await self._serve(group, ready)
         finally:
+            # what the log reports from now on is left to the next process
+            self._group = None
             self._active.close()
         await self._context.tick.close()
         if self._context.log.is_shared:

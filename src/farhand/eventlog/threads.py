@@ -258,8 +258,9 @@ class Threads:
             if each.key in failed:
                 fail([each], failed[each.key])
             elif cached is None:
-                # loaded, then dropped by a command before this one
+                # loaded, then dropped by a command before this one, or loaded again elsewhere
                 self._waiting.append(each)
+                self._keys_waiting.add(each.key)
             else:
                 self._decide(cached, each)
 
@@ -410,9 +411,10 @@ class Threads:
         return {key: error for key, error in errors if isinstance(error, Exception)}
 
     async def _load_early(self, key: Key) -> None:
-        """Loads the thread of one command, so that commands of other threads do not wait for it. While the
-        thread is being stored, only the writer knows when the log is complete."""
-        if key not in self._cache and key not in self._storing:
+        """Loads the thread of one command, so that commands of other threads do not wait for it. Later
+        commands queue meanwhile: each new load would void the one before it. While the thread is being
+        stored, only the writer knows when the log is complete."""
+        if key not in self._cache and key not in self._storing and key not in self._newest_load:
             await self._load(key)
 
     async def _load(self, key: Key) -> None:

@@ -61,6 +61,17 @@ async def test_of_many_principals_the_oldest_are_forgotten(monkeypatch: pytest.M
     await begin(limited)
 
 
+async def test_a_principal_in_use_is_not_the_one_that_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotas, "REMEMBERED", 4)
+    limited, _ = made(monkeypatch, runs_per_min=2)
+    await begin(limited)
+    await begin(limited)
+    for number in range(5):
+        await begin(limited, Owner(f"t{number}", "ann"))
+        with pytest.raises(TooMany):
+            await begin(limited)
+
+
 async def test_a_place_is_given_back_whatever_becomes_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     limited, _ = made(monkeypatch, running_per_principal=1)
     with pytest.raises(ValueError, match="broken"):

@@ -126,6 +126,32 @@ async def test_a_state_that_was_read_before_its_thread_was_deleted_is_not_cached
     assert not threads._newest_load
 
 
+async def test_a_thread_that_is_asked_for_faster_than_it_loads_is_loaded(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await Threads(store).decide(ANN, "t1", rename("Hello"))
+    threads, load, loads = Threads(store), store.load, 0
+
+    async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        nonlocal loads
+        loads += 1
+        loaded = await load(owner, thread_id, after=after)
+        # meanwhile another command comes
+        for _ in range(5):
+            await asyncio.sleep(0)
+        return loaded
+
+    monkeypatch.setattr(store, "load", slow)
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        first = group.create_task(threads.read(ANN, "t1", lambda thread: thread.title))
+        others = []
+        while not first.done():
+            others.append(group.create_task(threads.read(ANN, "t1", lambda thread: thread.title)))
+            await asyncio.sleep(0)
+    assert {each.result() for each in (first, *others)} == {"Hello"}
+    assert loads <= 2
+
+
 async def test_the_cache_gives_the_events_of_a_run_only_if_it_has_all_that_are_known(
     store: SharedStore,
 ) -> None:
