@@ -59,7 +59,7 @@ def test_a_function_that_takes_a_context_is_told_what_to_write(
 @pytest.mark.parametrize("own", [None, "delete_file", 3])
 @pytest.mark.parametrize("approve", [of_pydantic_ai, langgraph.approved, google_adk.approved, of_agents])
 def test_what_is_no_tool_is_refused_in_words(tmp_path: Path, approve: Approve, own: object) -> None:
-    with pytest.raises(BadTool, match=r"approved\(\) does not take"):
+    with pytest.raises(BadTool, match=r"approved\(\) does not accept"):
         approve(Stage("memory:", tmp_path).hands, own)
 
 
