@@ -244,7 +244,7 @@ async def test_the_lamp_report_has_the_place_as_typed_and_a_photo_only_if_there_
         "urgency": "Soup",
         "photo": "a.png" if isinstance(photo, Success) else "none",
     }
-    forms = [str(call.input["url"]) for call in play.asked if call.tool == "open_url"]
+    forms = [str(call.input) for call in play.asked if call.tool == "open_url"]
     assert ["urgency=Soup" in form for form in forms] == [False, True]
 
 
