@@ -32,6 +32,7 @@ async def test_a_street_lamp_is_reported_and_the_form_beside_the_chat_shows_what
     more = guest.card("What else should the council know?")
     await more.get_by_role("textbox").fill("The bulb flickered before.")
     await more.get_by_role("button", name="Send answer").click()
+    await expect(form.get_by_text("Normal: within a week")).to_be_visible()
     report = guest.card("Send the report to lighting@northgate.example?")
     await expect(report.get_by_role("row", name=re.compile("problem.*The bulb flickered"))).to_be_visible()
     await report.get_by_role("button", name="Allow once").click()
@@ -45,7 +46,31 @@ async def test_a_street_lamp_is_reported_and_the_form_beside_the_chat_shows_what
             "Page opened",
             "How urgent is it?",
             "What else should the council know?",
+            "Page opened",
             "Send the report to lighting@northgate.example",
         ]
     )
     assert [each for each in asked if not each.startswith((guest.server.url, "blob:", "data:"))] == []
+
+
+async def test_a_typed_place_is_used_as_typed_and_the_photo_can_be_skipped(guest: Visitor) -> None:
+    await guest.tries("Report a street lamp")
+    await guest.presses("Type a place")
+    await guest.main.get_by_role("textbox", name="Place").fill("14 Northgate Road")
+    await guest.presses("Send answer")
+    await guest.card("Photo of the lamp").get_by_role("button", name="Skip").click()
+    await guest.presses("Open")
+    form = guest.page.frame_locator("iframe")
+    await expect(form.get_by_text("14 Northgate Road", exact=True)).to_be_visible()
+    await expect(form.get_by_text("No photo")).to_be_visible()
+    await guest.main.get_by_text("Low: any time this month").click()
+    await guest.card("How urgent is it?").get_by_role("button", name="Send answer").click()
+    more = guest.card("What else should the council know?")
+    await more.get_by_role("textbox").fill("Nothing")
+    await more.get_by_role("button", name="Send answer").click()
+    report = guest.card("Send the report to lighting@northgate.example?")
+    await expect(report.get_by_role("row", name="place 14 Northgate Road", exact=True)).to_be_visible()
+    await expect(report.get_by_role("row", name="photo none", exact=True)).to_be_visible()
+    await expect(form.get_by_text("Low: any time this month")).to_be_visible()
+    await report.get_by_role("button", name="Allow once").click()
+    await guest.sees(re.compile(r"Sent\. The reference is NG-\d{6}"))

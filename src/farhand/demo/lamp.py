@@ -14,7 +14,7 @@ from farhand.demo.browser import PickedFile, describe_file
 
 FORM_PATH = "/demo/lamp-report"
 FORM_PAGE = Template(files("farhand.demo").joinpath("lamp_report.html").read_text(encoding="utf-8"))
-PLACE_CHARS = 120
+FIELD_CHARS = 120
 
 toolbox = Toolbox()
 _server = ["http://127.0.0.1:8787"]
@@ -31,19 +31,24 @@ class Photo(Protocol):
 
 
 async def show_form(query: Mapping[str, str], read_image: Callable[[str], Awaitable[Photo | None]]) -> bytes:
-    """The form, filled in with the place and the photo that the query of its address names."""
+    """The form, filled in with the place, the urgency and the photo that the query of its address names."""
     photo = await read_image(query.get("photo", ""))
+    urgency = query.get("urgency", "")[:FIELD_CHARS]
     return FORM_PAGE.substitute(
-        place=escape(_place(query)), photo=_MISSING if photo is None else _thumbnail(photo)
+        place=escape(_place(query)),
+        urgency=escape(urgency) or _missing("Not chosen yet"),
+        photo=_missing("No photo") if photo is None else _thumbnail(photo),
     ).encode()
 
 
 def _place(query: Mapping[str, str]) -> str:
-    found = query.get("place") or ", ".join(filter(None, (query.get("lat"), query.get("lon"))))
-    return f"14 Mill Lane, {found[:PLACE_CHARS]}" if found else "14 Mill Lane"
+    """A place that was typed is shown as it is; a shared position gets the street of the example."""
+    position = filter(None, (query.get("lat"), query.get("lon")))
+    return (query.get("place") or ", ".join(("14 Mill Lane", *position)))[:FIELD_CHARS]
 
 
-_MISSING = '<span class="missing">Not there yet</span>'
+def _missing(words: str) -> str:
+    return f'<span class="missing">{words}</span>'
 
 
 def _thumbnail(photo: Photo) -> str:
@@ -81,7 +86,7 @@ def send_report(to: str, place: str, problem: str, urgency: str, photo: str) -> 
         place: Where the lamp is.
         problem: What is wrong with it.
         urgency: How urgent it is.
-        photo: The name of the photo.
+        photo: The name of the photo, or "none".
 
     Returns:
         reference, the number of the report.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -47,7 +48,7 @@ async def test_the_form_loads_nothing_and_writes_no_markup_of_others() -> None:
     page = (await lamp.show_form({"place": "<script>x</script>", "photo": "abc"}, read_image)).decode()
     assert "<script" not in page
     assert "http" not in page
-    assert "14 Mill Lane, &lt;script&gt;x" in page
+    assert '<div class="field">&lt;script&gt;x' in page
     assert '<img src="data:image/png;base64,abc" alt=""> &lt;b&gt;.png' in page
 
 
@@ -66,12 +67,33 @@ async def test_the_form_is_filled_in_with_what_was_found() -> None:
         assert '<img src="data:image/png;base64,iVBORw0KGgo=" alt=""> lamp.png' in page.text
         # of somebody who is not signed in, no photo is shown
         stranger = await ask(app, visit(path=lamp.FORM_PATH, query=found))
-        assert ("Not there yet" in stranger.text, "lamp.png" in stranger.text) == (True, False)
+        assert ("No photo" in stranger.text, "lamp.png" in stranger.text) == (True, False)
         empty = await ask(app, visit(path=lamp.FORM_PATH, headers=signed_in))
-        assert ("14 Mill Lane</div>" in empty.text, "Not there yet" in empty.text) == (True, True)
+        assert ("14 Mill Lane</div>" in empty.text, "No photo" in empty.text) == (True, True)
     finally:
         await app.drain()
         await app.stop()
+
+
+@pytest.mark.parametrize(
+    ("query", "fields"),
+    [
+        ({"place": "14 Northgate Road"}, ["14 Northgate Road", "Not chosen yet"]),
+        ({"place": "", "lat": "54.9", "lon": "-1.6"}, ["14 Mill Lane, 54.9, -1.6", "Not chosen yet"]),
+        ({"urgency": "<i>Low"}, ["14 Mill Lane", "&lt;i&gt;Low"]),
+    ],
+)
+async def test_the_form_shows_a_place_as_it_was_typed_and_the_urgency_once_it_is_chosen(
+    query: dict[str, str], fields: list[str]
+) -> None:
+    async def no_image(ref: str) -> None:
+        return None
+
+    page = (await lamp.show_form(query, no_image)).decode()
+    values = [
+        re.sub(r"</?span[^>]*>", "", each) for each in re.findall(r'<div class="field">(.*)</div>', page)
+    ]
+    assert [values[0], values[2]] == fields
 
 
 async def test_a_report_has_the_same_reference_for_the_same_words() -> None:

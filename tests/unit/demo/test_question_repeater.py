@@ -100,6 +100,7 @@ async def test_a_story_goes_on_where_a_question_had_timed_out() -> None:
         "open_url",
         "select_option",
         "ask_text",
+        "open_url",
         "send_report",
     ]
     assert words.startswith("Sent. The reference is NG-000001")

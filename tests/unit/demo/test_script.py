@@ -57,6 +57,7 @@ PROMPTS = {
             "open_url",
             "select_option",
             "ask_text",
+            "open_url",
             "send_report",
         ],
         "Sent. The reference is NG-000001",
@@ -201,6 +202,58 @@ async def test_a_place_that_was_typed_is_taken_instead_of_coordinates() -> None:
     await play.until_answered(typed)
     assert play.asked[1].input == {"location": "Bergen"}
     assert "in Bergen" in await Play("where am I").until_answered(typed)
+
+
+LAMP = "The street lamp outside number 14 is dead."
+
+
+def opened(call: Asked) -> Outcome:
+    """The page answers with the address that it opened."""
+    assert isinstance(call.input, dict)
+    return Success({"url": call.input["url"], "viewKey": "v1"})
+
+
+@pytest.mark.parametrize(
+    ("location", "place"),
+    [
+        ({"place": "14 Northgate Road"}, "14 Northgate Road"),
+        ({"lat": 54.9, "lon": -1.6, "accuracy": 20}, "14 Mill Lane, 54.9, -1.6"),
+    ],
+)
+@pytest.mark.parametrize("photo", [Success(FILE), Failure("skipped by the user")], ids=["photo", "no photo"])
+async def test_the_lamp_report_has_the_place_as_typed_and_a_photo_only_if_there_is_one(
+    location: dict[str, object], place: str, photo: Outcome
+) -> None:
+    def answer(call: Asked) -> Outcome:
+        match call.tool:
+            case "get_location":
+                return Success(location)
+            case "photograph":
+                return photo
+            case "open_url":
+                return opened(call)
+            case _:
+                return succeed(call)
+
+    play = Play(LAMP)
+    assert (await play.until_answered(answer)).startswith("Sent.")
+    assert play.asked[-1].input == {
+        "to": "a@b.example",
+        "place": place,
+        "problem": "The lamp does not come on. Ada",
+        "urgency": "Soup",
+        "photo": "a.png" if isinstance(photo, Success) else "none",
+    }
+    forms = [str(call.input) for call in play.asked if call.tool == "open_url"]
+    assert ["urgency=Soup" in form for form in forms] == [False, True]
+
+
+async def test_a_form_that_is_not_opened_again_does_not_stop_the_report() -> None:
+    def answer(call: Asked) -> Outcome:
+        is_again = call.tool == "open_url" and "urgency=" in str(call.input)
+        return Failure("skipped by the user") if is_again else succeed(call)
+
+    assert (await Play(LAMP).until_answered(answer)).startswith("Sent.")
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,9 @@ export const WORDS = {
   photoTaken: "The photo you took",
   photoSent: "This is the photo that will be sent.",
   cameraBlocked: "The camera is blocked",
+  cameraMissing: "No camera was found",
+  cameraBusy: "The camera is in use elsewhere",
+  chooseInstead: "Choose a file instead.",
   allowCamera: "Allow the camera for this site in the address bar, then try again.",
 
   // location, page, clipboard

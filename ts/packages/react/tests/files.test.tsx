@@ -13,12 +13,12 @@ afterEach(() => sessionStorage.clear());
 const nothing = (): void => undefined;
 const call: Call = { id: "call_1", tool: "pick_file", phase: "ready", input: {} };
 
-function show(http: Http): void {
+function show(http: Http, kind: "file" | "photo" = "file"): void {
   const host: CardHost = {
     http, cards: [], connection: { state: "open" },
     answer: nothing, approve: nothing, retry: nothing, discard: nothing, retryNow: nothing, say: nothing,
   };
-  const view = { call, kind: "file", state: { name: "open", deadline: undefined }, executor: "frontend" } as const;
+  const view = { call, kind, state: { name: "open", deadline: undefined }, executor: "frontend" } as const;
   render(<CardHostProvider host={host}><ToolCard view={view} /></CardHostProvider>);
 }
 
@@ -54,4 +54,19 @@ it.each([
   [1_600_000, "1.5 MB"],
 ])("a limit of %i bytes is told as %s", (bytes, words) => {
   expect(limitWords(bytes)).toBe(words);
+});
+
+it.each([
+  ["NotAllowedError", "The camera is blocked", "Allow the camera for this site in the address bar, then try again."],
+  ["NotFoundError", "No camera was found", "Choose a file instead."],
+  ["NotReadableError", "The camera is in use elsewhere", "Choose a file instead."],
+])("a camera that does not start with %s says why, and what to do", async (name, title, advice) => {
+  const getUserMedia = (): Promise<MediaStream> => Promise.reject(new DOMException("Requested device not found", name));
+  Object.defineProperty(navigator, "mediaDevices", { value: { getUserMedia }, configurable: true });
+  show(serverOf(() => new Response("", { status: 403 })).http, "photo");
+  fireEvent.click(screen.getByRole("button", { name: "Take photo" }));
+  expect((await screen.findByRole("alert")).textContent?.trim()).toBe(advice);
+  expect(screen.getByRole("group", { name: title })).toBeDefined();
+  expect(screen.queryByText("The browser said no") !== null).toBe(name === "NotAllowedError");
+  expect(screen.getByRole("button", { name: "Choose a file" })).toBeDefined();
 });

@@ -113,19 +113,20 @@ export function PhotoCard({ view }: Card): ReactNode {
       ) : camera.isLive ? (
         <Button look="main" disabled={isBusy} onClick={camera.take}>{words.takeNow(camera.secondsLeft)}</Button>
       ) : (
-        <Button look="main" disabled={isBusy || camera.isStarting} onClick={camera.start}>{camera.isBlocked ? words.tryAgain : words.takePhoto}</Button>
+        <Button look="main" disabled={isBusy || camera.isStarting} onClick={camera.start}>{camera.fault === undefined ? words.takePhoto : words.tryAgain}</Button>
       )}
       <Chooser isOff={isBusy} look="quiet" accept="image/*" onFile={send} />
       <Button look="quiet" disabled={isBusy} onClick={skip}>{words.skip}</Button>
     </>
   );
-  const context = camera.isBlocked ? words.browserSaidNo : photo === undefined ? words.photoContext : words.photoSent;
+  const isBlocked = camera.fault === "cameraBlocked";
+  const context = isBlocked ? words.browserSaidNo : photo === undefined ? words.photoContext : words.photoSent;
   return (
-    <Frame view={view} title={camera.isBlocked ? words.cameraBlocked : title} context={context} actions={actions}>
-      {camera.isBlocked && <Note tone="red">{words.allowCamera}</Note>}
+    <Frame view={view} title={camera.fault === undefined ? title : words[camera.fault]} context={context} actions={actions}>
+      {camera.fault !== undefined && <Note tone="red">{isBlocked ? words.allowCamera : words.chooseInstead}</Note>}
       {fault !== undefined && <Note tone="red">{fault}</Note>}
       <video ref={camera.video} className="fh-view" hidden={!camera.isLive} autoPlay playsInline muted onLoadedMetadata={bringCardInSight} aria-label={words.liveView} />
-      {!camera.isLive && !camera.isBlocked && photo === undefined && <p className="fh-view fh-off">{words.cameraOff}</p>}
+      {!camera.isLive && camera.fault === undefined && photo === undefined && <p className="fh-view fh-off">{words.cameraOff}</p>}
       {camera.preview !== undefined && <img className="fh-view" src={camera.preview} alt={words.photoTaken} onLoad={bringCardInSight} />}
       {share !== undefined && <Progress share={share} />}
     </Frame>
@@ -137,11 +138,18 @@ function bringCardInSight({ currentTarget }: { currentTarget: Element }): void {
   currentTarget.closest(".fh-card")?.scrollIntoView({ block: "nearest" });
 }
 
+type CameraFault = "cameraBlocked" | "cameraBusy" | "cameraMissing";
+
+function cameraFault({ name }: Error): CameraFault {
+  return name === "NotAllowedError" ? "cameraBlocked" : name === "NotReadableError" ? "cameraBusy" : "cameraMissing";
+}
+
 interface CameraView {
   readonly video: { current: HTMLVideoElement | null };
   readonly isStarting: boolean;
   readonly isLive: boolean;
-  readonly isBlocked: boolean;
+  /** Why it did not start, as the name of the words for it. */
+  readonly fault: CameraFault | undefined;
   /** Until the photo is taken by itself. */
   readonly secondsLeft: number;
   readonly photo: File | undefined;
@@ -158,7 +166,7 @@ function useCamera(view: CardView): CameraView {
   const video = useRef<HTMLVideoElement>(null);
   const [stream, setStream] = useState<MediaStream>();
   const [isStarting, setStarting] = useState(false);
-  const [isBlocked, setBlocked] = useState(false);
+  const [fault, setFault] = useState<CameraFault>();
   const [photo, setPhoto] = useState<File>();
   const [dueAt, setDueAt] = useState(0);
   const preview = usePreview(photo);
@@ -167,10 +175,10 @@ function useCamera(view: CardView): CameraView {
   useEffect(() => () => stream?.getTracks().forEach((track) => track.stop()), [stream]);
   const start = (): void => {
     setPhoto(undefined);
-    setBlocked(false);
+    setFault(undefined);
     setStarting(true);
     const facingMode = textIn(view, "camera") === "back" ? "environment" : "user";
-    const asked = navigator.mediaDevices?.getUserMedia({ video: { facingMode } }) ?? Promise.reject(new Error("no camera"));
+    const asked = navigator.mediaDevices?.getUserMedia({ video: { facingMode } }) ?? Promise.reject(new Error());
     asked.then(
       (live) => {
         setStream(live);
@@ -179,7 +187,7 @@ function useCamera(view: CardView): CameraView {
           video.current.srcObject = live;
         }
       },
-      () => setBlocked(true),
+      (error: Error) => setFault(cameraFault(error)),
     ).finally(() => setStarting(false));
   };
   const take = (): void => {
@@ -198,7 +206,7 @@ function useCamera(view: CardView): CameraView {
     const timer = setInterval(() => Date.now() >= dueAt && take(), 100);
     return () => clearInterval(timer);
   }, [isLive, dueAt]);
-  return { video, isStarting, isLive, isBlocked, secondsLeft, photo, preview, start, take };
+  return { video, isStarting, isLive, fault, secondsLeft, photo, preview, start, take };
 }
 
 function usePreview(photo: File | undefined): string | undefined {
