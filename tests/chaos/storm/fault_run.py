@@ -45,7 +45,9 @@ async def play(there: Servers, lanes: Sequence[Sequence[Fault]], dice: random.Ra
     callers: list[Caller] = []
 
     def goes_on() -> bool:
-        return not striking.done() or len(people) * CALLS_PER_CHAT + len(callers) < CALLS
+        # a call without a key whose request was lost is not sent again, and never stored
+        keyed = sum(each.direct.is_keyed for each in callers)
+        return not striking.done() or len(people) * CALLS_PER_CHAT + keyed < CALLS
 
     async def chat_on() -> None:
         while goes_on():
