@@ -489,10 +489,10 @@ class Threads:
 
     def _shrink(self) -> None:
         """Drops the least recently used states first; one always stays."""
-        for key, cached in list(self._cache.items())[:-1]:
-            if self._size <= self._cache_bytes:
+        while self._size > self._cache_bytes and len(self._cache) > 1:
+            # those that are being decided were used last, so the search ends at once
+            key = next((each for each in self._cache if each not in self._open), None)
+            if key is None:
                 return
-            if key not in self._open:
-                del self._cache[key]
-                self._newest_load.pop(key, None)
-                self._size -= cached.size
+            self._size -= self._cache.pop(key).size
+            self._newest_load.pop(key, None)
