@@ -160,7 +160,7 @@ class Quotas:
 
     def _usage(self, key: Key) -> QuotaUsage:
         # the last one in the dictionary is the one that was used last
-        usage = self._usages[key] = self._usages.pop(key, None) or QuotaUsage(key)
+        usage = self._usages[key] = self._usages.pop(key) if key in self._usages else QuotaUsage(key)
         if len(self._usages) > REMEMBERED:
             self._forget_oldest()
         return usage
