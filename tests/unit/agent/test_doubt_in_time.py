@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import TypeAlias
 
@@ -38,9 +39,25 @@ async def doubtful() -> AsyncIterator[tuple[Stage, Replica]]:
             await admin.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
             await admin.execute("SELECT pg_reload_conf()")
             await admin.close()
+            if name:
+                # the database follows the new setting a moment later
+                await comes_true(lambda: _waits_for_replica(address))
 
         yield on, wait_for_replica
         await on.service.close()
+
+
+async def _waits_for_replica(address: str) -> bool:
+    """Whether a commit does not return."""
+    probe = await connect(place_of(address))
+    try:
+        async with asyncio.timeout(0.2):
+            await probe.execute("SELECT pg_logical_emit_message(true, 'probe', '')")
+    except TimeoutError:
+        return True
+    finally:
+        probe.abort()
+    return False
 
 
 async def test_whoever_brings_a_result_is_told_in_time_and_the_same_again_is_repeated(
