@@ -56,9 +56,9 @@ class Worker:
         self._ownership = ownership
         self._deadlines = deadlines
         self._preferred: dict[str, float] = {}
-        self._orphans: dict[tuple[Owner, str], Run | None] = {}
-        """Threads whose run was claimed here and is not advanced because the store was down; None: as the log
-        has it."""
+        self._orphans: dict[tuple[Owner, str], set[tuple[str, int]]] = {}
+        """Threads whose run was claimed here and is not advanced because the store failed, with every claim
+        of this process that the log may have, by run and fence."""
         self._active = ActiveRuns(self._advance, context.quotas)
         self._left_alone: set[str] = set()
         """Runs neither to be advanced nor to be ended: this version cannot read a record of theirs."""
@@ -78,7 +78,12 @@ class Worker:
                 self._group = group
                 self._active.open(group)
                 self.direct.open(group)
-                await self._serve(group, ready)
+                try:
+                    await self._serve(group, ready)
+                except BaseException:
+                    # cancelled: from now on the group accepts no tasks, while the log may still report runs
+                    self._end()
+                    raise
         finally:
             # what the log reports from now on is left to the next process
             self._group = None
@@ -177,7 +182,12 @@ class Worker:
         """The store did not confirm what was decided here: check the log when it is back."""
         if run is not None:
             self._active.let_go(run.run_id)
-        self._orphans[key] = run if self._context.log.is_shared else None
+        self._note_orphan(key, run)
+
+    def _note_orphan(self, key: tuple[Owner, str], run: Run | None) -> None:
+        claims = self._orphans.setdefault(key, set())
+        if run is not None:
+            claims.add((run.run_id, run.fence))
 
     def _launch(self, run: Run) -> None:
         if self._group is None or self._stopping.is_set():
@@ -214,10 +224,15 @@ class Worker:
         await self._recovered.wait()
         ready.set()
         await self._stopping.wait()
-        self._active.end()
-        self.direct.end()
+        self._end()
         for chore in (*chores, *self._resuming):
             chore.cancel()
+
+    def _end(self) -> None:
+        """Starts nothing more, and ends what is being advanced."""
+        self._stopping.set()
+        self._active.end()
+        self.direct.end()
 
     async def _find_strays(self) -> list[ThreadFound]:
         """Strays that this worker does not know yet, looking past those that it does."""
@@ -287,15 +302,22 @@ class Worker:
         """Continues runs that were dropped while the store was down."""
         adopted = 0
         for key in list(self._orphans):
-            claimed = self._orphans.pop(key)
+            claims = self._orphans.pop(key)
             try:
-                run = claimed or await self._context.log.last_run(*key)
-                if run is not None and run.active and run.run_id not in self._active:
+                run = await self._context.log.last_run(*key)
+                if run is not None and run.active and self._is_own(run, claims):
                     adopted += await self._bring_back(run)
             except StoreDown:
-                self._orphans.setdefault(key, claimed)
+                # a claim that was tried just now may have been stored as well
+                self._orphans.setdefault(key, set()).update(claims)
                 raise
         return adopted
+
+    def _is_own(self, run: Run, claims: set[tuple[str, int]]) -> bool:
+        """Whether no task advances it, here or, as far as this process knows, in another one."""
+        if run.run_id in self._active:
+            return False
+        return not self._context.log.is_shared or (run.run_id, run.fence) in claims
 
     async def _watch_deadlines(self) -> None:
         # a tool that a crash left in flight gets an unknown outcome, not a late one
@@ -360,10 +382,10 @@ class Worker:
             log.info("%s", error)
             if not self._context.log.is_shared:
                 # no other worker can have claimed it: the next sweep checks the log whether it is really over
-                self._orphans.setdefault((active.run.owner, active.run.thread_id), None)
+                self._note_orphan((active.run.owner, active.run.thread_id), None)
         except StoreDown as error:
             self._log_store_down("run %s waits for the store: %s", active.run.run_id, error)
-            self._orphans.setdefault((active.run.owner, active.run.thread_id), active.run)
+            self._note_orphan((active.run.owner, active.run.thread_id), active.run)
         except Exception:
             log.exception(
                 "run %s of thread %s failed unexpectedly",
@@ -378,7 +400,7 @@ class Worker:
 
     async def _break_off(self, run: Run) -> None:
         if not await self._unless_store_is_down(self._give_up(run)):
-            self._orphans[run.owner, run.thread_id] = run
+            self._note_orphan((run.owner, run.thread_id), run)
 
     def _leave(self, active: loop.ActiveRun, rest: Rest | None) -> None:
         if rest is not Rest.PARKED:

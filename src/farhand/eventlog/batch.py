@@ -69,7 +69,8 @@ class CachedThread:
         """The entries of the rows after version `rows_after`, by run."""
         self.rows_after = state.version
         self.last_at: float | None = None
-        """When its last row was appended, if known: it differs for another thread with the same name."""
+        """When its last row was appended, None for a thread that does not exist: it differs for another
+        thread with the same name."""
 
     @property
     def needs_snapshot(self) -> bool:
@@ -77,8 +78,6 @@ class CachedThread:
 
     def keep_rows(self, rows: Sequence[Row]) -> None:
         """Keeps the rows of an active run after the thread was loaded, if all of them were loaded."""
-        if rows:
-            self.last_at = rows[-1].at
         run = self.state.active_run
         if run is None:
             return
@@ -174,7 +173,13 @@ class ThreadBatch(Struct, eq=False):
         owner, thread_id = self.cached.key
         changes, state = self.changes, self.cached.state
         if not changes.events:
-            return Append(owner=owner, thread_id=thread_id, version=self.version, at=self.now)
+            return Append(
+                owner=owner,
+                thread_id=thread_id,
+                version=self.version,
+                at=self.now,
+                last_at=self.cached.last_at,
+            )
         self.encoded = encode_body(changes.body())
         state.version += 1
         if self.cached.needs_snapshot:
@@ -184,6 +189,8 @@ class ThreadBatch(Struct, eq=False):
             thread_id=thread_id,
             version=self.version,
             at=self.now,
+            # as it is now: the batch before this one is stored
+            last_at=self.cached.last_at,
             body=self.encoded,
             thread=thread_row(state) if changes.is_listed else None,
             calls=tuple(changes.calls.values()),

@@ -41,10 +41,12 @@ from farhand.store.base import (
     CLIENTS_CHANGED,
     FEED_GREW,
     THREAD_MOVED,
+    Append,
     CallFilter,
     ClientStore,
     FileStore,
     FoundCall,
+    Moved,
     PurgeCount,
     Store,
     owner_of,
@@ -113,12 +115,13 @@ class EventLog(Threads):
         single-process store otherwise writes them when a run parks or ends."""
         if self.is_shared or self._is_recovered:
             return
-        self._is_recovered = True
         for found in await self.store.claimable(limit=ALL_RUNS):
             try:
                 await rebuild_thread(self.store, found.owner, found.thread_id, before=self.now())
             except Unreadable as error:
                 log.warning("the look-ups of thread %s are not rebuilt: %s", found.thread_id, error)
+        # only now: if the store fails, the next attempt starts from the beginning
+        self._is_recovered = True
 
     async def close(self) -> None:
         """Stores what waits, then closes the store."""
@@ -133,7 +136,12 @@ class EventLog(Threads):
     async def delete(self, owner: Owner, thread_id: str) -> bool:
         """Removes the thread; False while a run is active in it, or if it does not exist."""
         while True:
-            seen = await self.read(owner, thread_id, lambda thread: (thread.version, thread.active_run))
+            try:
+                seen = await self.read(owner, thread_id, lambda thread: (thread.version, thread.active_run))
+            except Unreadable as error:
+                # it can still be removed: nothing can advance its run
+                log.warning("deleting thread %s, which cannot be read: %s", thread_id, error)
+                seen = await self._stored_version(owner, thread_id), None
             version, active = seen
             if version == 0 or active is not None:
                 return False
@@ -141,6 +149,12 @@ class EventLog(Threads):
                 self.forget(owner, thread_id)
                 return True
             self.forget(owner, thread_id)
+
+    async def _stored_version(self, owner: Owner, thread_id: str) -> int:
+        never = Append(owner=owner, thread_id=thread_id, version=-1, at=self.now())
+        [moved] = await self.store.append([never])
+        assert isinstance(moved, Moved), "no thread is at a negative version"
+        return moved.version
 
     # ---------------------------------------------------------------------------------------------- threads
 
@@ -327,12 +341,15 @@ class EventLog(Threads):
 
     async def _cover(self, owner: Owner, thread_id: str) -> bool:
         """Stores a snapshot of the thread. False for a thread that cannot be read: its rows are kept."""
+        loaded = await self.store.load(owner, thread_id)
         try:
-            state = fold_loaded(owner, thread_id, await self.store.load(owner, thread_id))
+            state = fold_loaded(owner, thread_id, loaded)
         except Unreadable as error:
             log.warning("thread %s is not purged: %s", thread_id, error)
             return False
-        await self.store.put_snapshot(owner, thread_id, state.version, encode_snapshot(state))
+        if loaded.last_at is not None:
+            snapshot = encode_snapshot(state)
+            await self.store.put_snapshot(owner, thread_id, state.version, snapshot, at=loaded.last_at)
         return True
 
     # ---------------------------------------------------------------------------------------------- publish

@@ -24,6 +24,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
+from itertools import islice
 from typing import Any, TypeVar, overload
 
 from farhand.core.decide.decision import Decision
@@ -54,6 +55,10 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 CACHE_BYTES = 64 * 1024 * 1024
+APPENDED_AT_ONCE = 256
+"""Threads per transaction: a flood must not make the first one wait for the last, nor fail as a whole."""
+REFRESHED_AT_ONCE = 64
+"""Stale threads that are read again before the commands that wait in the meantime."""
 TOOLS_REMEMBERED = 10_000
 
 
@@ -224,7 +229,14 @@ class Threads:
             # a rule failed half-way: what other commands decided on that state is void
             self._waiting += self._roll_back(cached)
         elif pending.events and not self.is_shared:
-            self.on_decided(key, batch.changes)
+            self._report(self.on_decided, key, batch.changes)
+
+    def _report(self, hook: Callable[..., None], *facts: object, **more: object) -> None:
+        """A subscriber's error must not keep the callers of this batch, and of all later ones, waiting."""
+        try:
+            hook(*facts, **more)
+        except Exception:
+            log.exception("a subscriber of the log failed")
 
     def _is_changing(self, key: Key) -> bool:
         """Whether the cached state may contain something that is not durable yet."""
@@ -276,7 +288,7 @@ class Threads:
         try:
             while self._waiting or self._open or self._stale:
                 if self._stale:
-                    await self._catch_up_all()
+                    await self._catch_up_some()
                 if self._waiting:
                     await self._decide_waiting()
                 if not self.is_shared:
@@ -292,7 +304,10 @@ class Threads:
                 self._wake()
 
     async def _commit(self) -> None:
-        batches, self._open = self._open, {}
+        batches = self._open
+        self._open = dict(islice(batches.items(), APPENDED_AT_ONCE, None))
+        for key in self._open:
+            del batches[key]
         self._storing = batches
         try:
             await self._append(batches.values())
@@ -342,6 +357,7 @@ class Threads:
             log.exception("transaction failed")
             self._give_up([each for each, _ in appends], error)
         else:
+            self._not_earlier = 0.0
             for (each, append), result in zip(appends, results, strict=True):
                 self._note_result(each, append, result)
 
@@ -358,7 +374,7 @@ class Threads:
                 fail([each for each in batch.commands if each.has_request], taken)
                 batch.commands = [each for each in batch.commands if not each.has_request]
             case OutOfTime(now=now):
-                # the last answer counts: a clock may be set back
+                # only for the decisions that follow: a clock may be set back
                 self._not_earlier = now
 
     def _remember_tools(self, tools: tuple[Tool, ...]) -> None:
@@ -395,7 +411,7 @@ class Threads:
                 batch.changes, len(batch.encoded), at=batch.now, snapshot=batch.snapshot
             )
             self._count(batch.cached, grown)
-            self.on_committed(key, batch.changes, batch.now, is_own=True)
+            self._report(self.on_committed, key, batch.changes, batch.now, is_own=True)
         for each in batch.commands:
             # the caller may be gone
             if not each.future.done():
@@ -420,6 +436,9 @@ class Threads:
     async def _load(self, key: Key) -> None:
         """Caches the thread, unless its state was dropped, or loaded again, in the meantime: then what was
         read may be older than the log."""
+        if key in self._cache:
+            # loaded since it was found missing; commands may have been decided on that state
+            return
         owner, thread_id = key
         load = self._newest_load[key] = object()
         try:
@@ -433,13 +452,15 @@ class Threads:
         state = fold_loaded(owner, thread_id, loaded)
         tail = sum(len(row.body) for row in loaded.rows)
         cached = CachedThread(key, state, snapshot_size=len(loaded.snapshot or b""), tail_size=tail)
+        cached.last_at = loaded.last_at
         cached.keep_rows(loaded.rows)
         self._cache[key] = cached
         self._size += cached.size
         self.on_loaded(state)
 
-    async def _catch_up_all(self) -> None:
-        stale, self._stale = self._stale, set()
+    async def _catch_up_some(self) -> None:
+        stale = list(islice(self._stale, REFRESHED_AT_ONCE))
+        self._stale.difference_update(stale)
         await asyncio.gather(*(self._catch_up_or_lose(key) for key in stale))
 
     async def _catch_up_or_lose(self, key: Key) -> None:
@@ -456,11 +477,10 @@ class Threads:
 
     async def _catch_up(self, cached: CachedThread) -> None:
         owner, thread_id = cached.key
-        # including the last cached row: if it is gone, the thread was deleted and may have been created again
-        version, is_known = cached.state.version, cached.last_at is not None
-        after = version - 1 if is_known else version
-        rows = (await self.store.load(owner, thread_id, after=after)).rows
-        if is_known:
+        # including the last cached row: if it is gone, the thread was purged, or deleted and created again
+        version = cached.state.version
+        rows = (await self.store.load(owner, thread_id, after=max(0, version - 1))).rows
+        if version:
             if not rows or (rows[0].version, rows[0].at) != (version, cached.last_at):
                 self._forget(cached)
                 return

@@ -58,6 +58,8 @@ class Lease(Struct, frozen=True, gc=False):
 class Append(Struct, frozen=True, gc=False, kw_only=True):
     """`body` holds the events of one append; an empty one only asks whether the thread is still at `version`.
 
+    `last_at` is the time of the thread's last append as the decision saw it: a thread that was deleted and
+    created again may be at the same version. None: not compared.
     `calls` are the records of the calls that these events opened or moved, `runs` of the runs that started,
     parked, resumed or ended. `tools` are stored beside the calls that were opened with them, by version.
     `files` belong to the thread from now on, as far as the owner has them. `feed` is how many entries the
@@ -69,6 +71,7 @@ class Append(Struct, frozen=True, gc=False, kw_only=True):
     thread_id: str
     version: int
     at: float
+    last_at: float | None = None
     body: bytes = b""
     thread: ThreadRow | None = None
     calls: tuple[Call, ...] = ()
@@ -114,11 +117,18 @@ class Row(Struct, frozen=True, gc=False):
 
 
 class Loaded(Struct, frozen=True, gc=False):
-    """What a state is built from: a snapshot, if there is one, and every row after it."""
+    """What a state is built from: a snapshot, if there is one, and every row after it. `written_at` is the
+    time of the thread's last append; it is only there with a snapshot."""
 
     rows: tuple[Row, ...]
     snapshot: bytes | None = None
     snapshot_version: int = 0
+    written_at: float | None = None
+
+    @property
+    def last_at(self) -> float | None:
+        """The time of the last append that this contains; None if there is none."""
+        return self.rows[-1].at if self.rows else self.written_at
 
 
 class FoundCall(Struct, frozen=True, gc=False):
@@ -365,8 +375,11 @@ class Store(Protocol):
         """Threads with rows older than this that no snapshot covers, and whose last append is older too."""
         ...
 
-    async def put_snapshot(self, owner: Owner, thread_id: str, version: int, body: bytes) -> None:
-        """Of the thread at this version; one that is older than the stored snapshot changes nothing."""
+    async def put_snapshot(
+        self, owner: Owner, thread_id: str, version: int, body: bytes, *, at: float
+    ) -> None:
+        """Of the thread at this version, which was appended `at` this time. One that is older than the stored
+        snapshot changes nothing, nor does that of a thread that was deleted and created again."""
         ...
 
     async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:

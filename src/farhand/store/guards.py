@@ -14,6 +14,11 @@ from farhand.core.run import ENDED, Run, RunState
 from farhand.store.base import Append, CallFilter, CallKey, Counted, FoundCall, Lookups, ThreadRow
 
 
+def is_current(append: Append, version: int, last_at: float | None) -> bool:
+    """Whether it was decided on the thread as it is: at this version, last appended to at this time."""
+    return append.version == version and (append.last_at is None or append.last_at == last_at)
+
+
 def is_in_time(append: Append, now: float) -> bool:
     is_late = append.not_after is not None and now >= append.not_after
     is_early = append.not_before is not None and now < append.not_before

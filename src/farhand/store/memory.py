@@ -46,6 +46,7 @@ from farhand.store.guards import (
     can_go_on,
     difference,
     is_call_kept,
+    is_current,
     is_in_time,
     is_open,
     is_run_kept,
@@ -60,6 +61,7 @@ class _Thread(Struct):
     thread_id: str
     row: ThreadRow
     version: int = 0
+    last_at: float | None = None
     rows: list[Row] = field(default_factory=list)
     size: int = 0
     snapshot: bytes | None = None
@@ -112,7 +114,9 @@ class MemoryStore:
         rows = tuple([row for row in thread.rows if row.version > start])
         if after is not None:
             return Loaded(rows)
-        return Loaded(rows, thread.snapshot, thread.snapshot_version)
+        if thread.snapshot is None:
+            return Loaded(rows)
+        return Loaded(rows, thread.snapshot, thread.snapshot_version, thread.last_at)
 
     async def find_call(self, owner: Owner, kind: CallKey, value: str) -> FoundCall | None:
         return self._calls.find(owner, kind, value)
@@ -192,9 +196,13 @@ class MemoryStore:
         )
         return list(islice(found, limit))
 
-    async def put_snapshot(self, owner: Owner, thread_id: str, version: int, body: bytes) -> None:
+    async def put_snapshot(
+        self, owner: Owner, thread_id: str, version: int, body: bytes, *, at: float
+    ) -> None:
         thread = self._find(owner, thread_id)
-        if thread is not None and thread.snapshot_version < version <= thread.version:
+        if thread is None or thread.snapshot_version >= version:
+            return
+        if any((row.version, row.at) == (version, at) for row in thread.rows):
             thread.snapshot, thread.snapshot_version = body, version
 
     async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:
@@ -252,8 +260,8 @@ class MemoryStore:
 
     def _append(self, append: Append) -> AppendResult:
         thread = self._find(append.owner, append.thread_id)
-        version = 0 if thread is None else thread.version
-        if version != append.version:
+        version, last_at = (0, None) if thread is None else (thread.version, thread.last_at)
+        if not is_current(append, version, last_at):
             return Moved(version)
         now = self.now()
         if not is_in_time(append, now):
@@ -274,6 +282,7 @@ class MemoryStore:
 
     def _write(self, thread: _Thread, append: Append) -> None:
         thread.version += 1
+        thread.last_at = append.at
         thread.size += len(append.body)
         thread.rows.append(Row(thread.version, append.at, append.body))
         self._totals.add(append.owner, size=len(append.body))

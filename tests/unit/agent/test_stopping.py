@@ -15,6 +15,8 @@ from farhand.core.run import RunState
 from farhand.core.thread import ResultsMessage, Text, UserMessage, text_of
 from farhand.errors import Busy, NotFound
 from farhand.models.scripted import Ask, Say
+from farhand.store.base import Store
+from farhand.testing import FakeClock
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
@@ -260,3 +262,36 @@ async def test_a_message_that_is_posted_many_times_at_once_starts_one_run(stage:
     assert sum(not each.again for each in started) == 1
     assert len({each.run.run_id for each in started}) == 1
     await on.told(started[0].run)
+
+
+async def test_answers_are_taken_while_a_cancelled_worker_waits_for_its_tools(
+    store: Store, clock: FakeClock
+) -> None:
+    is_running, is_ending, may_end = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def slow() -> str:
+        """Takes its time, also to end."""
+        is_running.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            is_ending.set()
+            await may_end.wait()
+        return ""
+
+    on = Stage(store, clock, [OPEN, Ask("slow")], open_url, slow)
+    await on.service.open()
+    await on.told(await on.say("go"))
+    call = await on.open_call()
+    await on.service.start(LOCAL, "t2", UserMessage("m2", (Text("go"),)), hold_for=0.0)
+    await is_running.wait()
+    serving = on.service._serving
+    assert serving is not None
+    serving.cancel()
+    await is_ending.wait()
+    async with asyncio.timeout(PATIENCE_SEC):
+        await on.answer(call, Success({"viewKey": "v1"}))
+        await on.service.start(LOCAL, "t3", UserMessage("m3", (Text("go"),)), hold_for=0.0)
+    may_end.set()
+    await on.service.close()

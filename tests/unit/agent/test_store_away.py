@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 import pytest
 
 from farhand.agent import worker
-from farhand.core.event import CallOpened, CallSettled, RunFinished, RunResumed, TextAdded
+from farhand.core.event import CallOpened, CallSettled, RunFinished, RunResumed, StepFinished, TextAdded
 from farhand.core.outcome import Failure, Success
 from farhand.core.run import RunState
 from farhand.core.settings import Patience, Settings
@@ -77,6 +77,24 @@ async def test_a_run_that_could_not_store_its_step_goes_on_when_the_store_is_bac
     rest = await on.told(run, RunFinished, after=heard[-1].end)
     assert text_in(rest) == "An answer."
     assert text_in(await on.told(run, RunFinished)) == "An answer."
+    assert (await on.stored(run)).state is RunState.DONE
+
+
+@requirement("runs:store-away")
+async def test_a_run_goes_on_though_first_its_step_and_then_its_claim_could_not_be_stored(
+    stage: MakeStage, moods: Moods
+) -> None:
+    may_end = asyncio.Event()
+    on = await stage(_ending_when(may_end))
+    run = await on.say("speak")
+    await on.heard(run, TextAdded)
+    moods.refuses = StepFinished
+    may_end.set()
+    await moods.fails_somebody()
+    moods.refuses = RunResumed
+    await moods.fails_somebody()
+    moods.go_back()
+    await on.told(run, RunFinished)
     assert (await on.stored(run)).state is RunState.DONE
 
 

@@ -24,6 +24,7 @@ from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
 from tests.requirement import requirement
 from tests.unit.calls.desk_harness import ANN, ANY_OUTPUT, Bench
+from tests.unit.eventlog.shared_store import SharedStore, open_call, rename
 
 
 @requirement("calls:deadline")
@@ -59,6 +60,33 @@ async def test_a_deadline_far_ahead_is_left_to_the_scan_that_comes_before_it(ben
     bench.clock.advance(5)
     assert await watch.sweep(bench.desk) == 1
     assert (await bench.stored(call)).outcome == TimedOut(35.0)
+
+
+@requirement("calls:deadline")
+async def test_an_expiry_is_not_put_off_by_commands_that_wait_since_before_the_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(SharedStore, "is_shared", False)
+    clock = FakeClock()
+    store = SharedStore(clock)
+    eventlog = EventLog(store)
+    desk = Desk(eventlog, Patience())
+    await eventlog.decide(ANN, "t1", open_call())
+    call = await eventlog.get_call(ANN, "call_1")
+    assert call is not None
+    assert call.deadline is not None
+    store.free.clear()
+    store.appending.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(eventlog.decide(ANN, "t1", rename("being stored")))
+        await store.appending.wait()
+        group.create_task(eventlog.decide(ANN, "t1", rename("waiting")))
+        await asyncio.sleep(0)
+        clock.advance(call.deadline - clock.now())
+        expiring = group.create_task(desk.expire(call))
+        await asyncio.sleep(0)
+        store.free.set()
+    assert expiring.result()
 
 
 async def test_a_deadline_that_is_told_twice_is_looked_at_once(bench: Bench) -> None:

@@ -17,7 +17,7 @@ from farhand.core.outcome import Success
 from farhand.core.principal import Owner
 from farhand.core.result import Accepted, Receipt, Result
 from farhand.core.run import Run, RunState
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.eventlog import log as log_module
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import (
@@ -28,7 +28,17 @@ from farhand.eventlog.pubsub import (
     freed_topic,
     thread_topic,
 )
-from farhand.store.base import CLIENTS_CHANGED, FEED_GREW, THREAD_MOVED, Store, owner_key, thread_key
+from farhand.store.base import (
+    CLIENTS_CHANGED,
+    FEED_GREW,
+    THREAD_MOVED,
+    Append,
+    Appended,
+    Store,
+    ThreadRow,
+    owner_key,
+    thread_key,
+)
 from farhand.testing import FakeClock
 from tests.unit.core.thread_builder import PAGE, PATIENCE, PROGRAM, SERVER_TOOL, asks_for
 from tests.unit.core.thread_log import ANN
@@ -254,6 +264,20 @@ async def test_a_thread_with_an_active_run_is_not_deleted(story: ThreadStory) ->
     assert not await story.log.delete(BOB, "t1")
     assert await story.log.delete(ANN, "t1")
     assert await story.log.get_thread(ANN, "t1") is None
+
+
+async def test_a_thread_whose_log_cannot_be_read_can_be_deleted(store: Store, clock: FakeClock) -> None:
+    row = ThreadRow(title="Damaged", created_at=clock.now(), updated_at=clock.now())
+    append = Append(
+        owner=ANN, thread_id="t1", version=0, at=clock.now(), body=b"\x00", thread=row, snapshot=b"\x00"
+    )
+    assert await store.append([append]) == [Appended()]
+    eventlog = EventLog(store)
+    with pytest.raises(Unreadable):
+        await eventlog.messages(ANN, "t1")
+    assert await eventlog.delete(ANN, "t1")
+    assert not await eventlog.delete(ANN, "t1")
+    assert await eventlog.messages(ANN, "t1") == []
 
 
 async def test_a_deletion_of_a_thread_that_moves_meanwhile_looks_again(

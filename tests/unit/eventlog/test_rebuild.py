@@ -123,7 +123,7 @@ async def test_a_run_whose_beginning_was_purged_is_made_from_the_snapshot_if_it_
     await story.log.decide(ANN, "t1", lambda thread, _: runs.deliver(thread, "run_1"))
     state = await story.log.read(ANN, "t1", encode_snapshot)
     version = await story.log.read(ANN, "t1", lambda thread: thread.version)
-    await store.put_snapshot(ANN, "t1", version, state)
+    await store.put_snapshot(ANN, "t1", version, state, at=clock.now())
     await store.purge(before=limit)
     assert (await store.load(ANN, "t1", after=0)).rows[0].version > 1
     run = await store.find_run(ANN, "run_1")
@@ -155,7 +155,7 @@ async def test_a_direct_call_that_snapshot_and_state_have_forgotten_comes_back_f
         await _settle(story, f"later_{no}")
     state = await story.log.read(ANN, "t1", encode_snapshot)
     version = await story.log.read(ANN, "t1", lambda thread: thread.version)
-    await store.put_snapshot(ANN, "t1", version, state)
+    await store.put_snapshot(ANN, "t1", version, state, at=clock.now())
     await store.purge(before=limit)
     found = await store.find_call(ANN, "call", "call_1")
     assert found is not None

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from farhand.errors import StoreDown
 from farhand.eventlog.log import EventLog
-from farhand.store.base import CallFilter, Store
+from farhand.store.base import CallFilter, Lookups, Store
 from farhand.store.sqlite import SqliteStore
 from farhand.testing import FakeClock
 from tests.requirement import requirement
@@ -46,6 +47,24 @@ async def test_calls_and_runs_at_work_are_found_after_a_crash(tmp_path: Path) ->
     assert [run.run_id for run in await store.runs(ANN, limit=9)] == ["run_1"]
     assert await store.find_run(ANN, "run_1") is not None
     await eventlog.close()
+
+
+async def test_a_recovery_that_the_store_interrupts_starts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await SqliteStore.open(str(await _crashed(tmp_path)), FakeClock())
+    eventlog = EventLog(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "rebuild", _full_disk)
+        with pytest.raises(StoreDown):
+            await eventlog.recover()
+    await eventlog.recover()
+    assert await store.find_call(ANN, "call", "call_1") is not None
+    await eventlog.close()
+
+
+async def _full_disk(lookups: Lookups, *, dry_run: bool = False) -> int | None:
+    raise StoreDown("The store could not write (the disk is full).")
 
 
 async def test_a_store_that_was_closed_has_every_row(tmp_path: Path) -> None:

@@ -213,6 +213,75 @@ async def test_a_thread_made_anew_is_not_taken_for_the_deleted_one_of_its_name(
     assert seen == ("t", appends)
 
 
+@pytest.mark.parametrize("is_purged", [False, True])
+async def test_nothing_is_decided_on_a_deleted_thread_even_if_no_hint_of_its_deletion_came(
+    store: SharedStore, clock: FakeClock, *, is_purged: bool
+) -> None:
+    one, other = Threads(store), Threads(store)
+    for title in ("secret", "still secret"):
+        await one.decide(ANN, "t1", rename(title))
+    if is_purged:
+        await _purge_rows(store)
+    assert await other.read(ANN, "t1", lambda thread: thread.title) == "still secret"
+    clock.advance(1)
+    assert await store.delete(ANN, "t1", 2)
+    one.forget(ANN, "t1")
+    for _ in range(2):
+        await one.decide(ANN, "t1", open_call())
+    # the version is the one that it knows
+    assert await other.read(ANN, "t1", lambda thread: thread.title) == "t"
+    await other.decide(ANN, "t1", rename("mine"))
+    assert await one.read(ANN, "t1", lambda thread: (thread.title, thread.version)) == ("mine", 3)
+
+
+async def test_a_thread_of_which_only_a_snapshot_is_left_is_known_from_the_next_one_of_its_name(
+    store: SharedStore, clock: FakeClock
+) -> None:
+    one, other = Threads(store), Threads(store)
+    await one.decide(ANN, "t1", rename("secret"))
+    await _purge_rows(store)
+    await other.read(ANN, "t1", lambda thread: None)
+    clock.advance(1)
+    assert await store.delete(ANN, "t1", 1)
+    one.forget(ANN, "t1")
+    for _ in range(2):
+        await one.decide(ANN, "t1", open_call())
+    other.refresh(ANN, "t1")
+    assert await other.read(ANN, "t1", lambda thread: thread.title) == "t"
+
+
+async def test_a_thread_that_is_loaded_twice_is_counted_once(store: SharedStore) -> None:
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", rename("Hello"))
+    alone = threads.cached_bytes
+    threads.forget(ANN, "t1")
+    # both miss the cache: one loads for itself, the other in the flush
+    await asyncio.gather(
+        threads.read(ANN, "t1", lambda thread: None),
+        threads.submit(ANN, "t1", lambda thread, now: Decision(None)),
+    )
+    assert threads.cached_bytes == alone
+
+
+async def test_a_thread_that_is_dropped_and_loaded_while_it_is_stored_is_counted_once(
+    store: SharedStore,
+) -> None:
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", rename("1"))
+    alone = threads.cached_bytes
+    store.free.clear()
+    async with asyncio.TaskGroup() as group:
+        store.appending.clear()
+        group.create_task(threads.decide(ANN, "t1", rename("2")))
+        await store.appending.wait()
+        threads.forget(ANN, "t1")
+        store.free.set()
+    await threads.read(ANN, "t1", lambda thread: None)
+    grown = threads.cached_bytes
+    threads.forget(ANN, "t1")
+    assert (alone < grown, threads.cached_bytes) == (True, 0)
+
+
 async def test_a_thread_that_is_forgotten_while_it_is_stored_takes_no_room(store: SharedStore) -> None:
     threads = Threads(store)
     await threads.decide(ANN, "t1", rename("1"))
@@ -227,6 +296,7 @@ async def test_a_thread_that_is_forgotten_while_it_is_stored_takes_no_room(store
 
 
 async def _purge_rows(store: Store) -> None:
-    state = fold_loaded(ANN, "t1", await store.load(ANN, "t1"))
-    await store.put_snapshot(ANN, "t1", state.version, encode_snapshot(state))
+    loaded = await store.load(ANN, "t1")
+    state = fold_loaded(ANN, "t1", loaded)
+    await store.put_snapshot(ANN, "t1", state.version, encode_snapshot(state), at=loaded.rows[-1].at)
     await store.purge(before=store.now() + 1)

@@ -316,6 +316,7 @@ async def test_a_clock_that_is_set_back_holds_nobody_up(store: SharedStore, cloc
     clock._now = before
     async with asyncio.timeout(5):
         assert await threads.decide(ANN, "t2", _settle("in time")) == Accepted()
+    assert await threads.decide(ANN, "t2", lambda thread, now: Decision(now)) == before
 
 
 async def test_a_command_that_is_decided_again_is_not_overtaken(
@@ -480,3 +481,56 @@ async def test_an_id_that_the_store_cannot_hold_fails_its_own_thread_alone(
     assert isinstance(refused, ValueError)
     assert renamed is None
     assert await threads.read(ANN, "t1", lambda thread: thread.title) == "b"
+
+
+async def test_a_flood_is_stored_in_several_transactions(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.eventlog.threads.APPENDED_AT_ONCE", 3)
+    threads = Threads(store)
+    await asyncio.gather(*(threads.decide(ANN, f"t{number}", rename("new")) for number in range(8)))
+    assert [len(appends) for appends in store.appended] == [3, 3, 2]
+
+
+async def test_many_stale_threads_do_not_hold_up_a_command(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.eventlog.threads.REFRESHED_AT_ONCE", 2)
+    threads = Threads(store)
+    for number in range(9):
+        await threads.decide(ANN, f"t{number}", rename("old"))
+    read: list[str] = []
+    load = store.load
+
+    async def counted(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        read.append(thread_id)
+        return await load(owner, thread_id, after=after)
+
+    monkeypatch.setattr(store, "load", counted)
+    threads.refresh_all()
+    await threads.decide(ANN, "t0", rename("new"))
+    assert len(read) <= 4, "the command came after a few of them"
+    await threads.flush()
+    assert sorted(read) == [f"t{number}" for number in range(9)]
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+async def test_a_subscriber_that_fails_keeps_nobody_waiting(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_shared: bool
+) -> None:
+    monkeypatch.setattr(SharedStore, "is_shared", is_shared)
+
+    class Failing(Threads):
+        def on_decided(self, key: tuple[Owner, str], changes: batch.Changes) -> None:
+            raise RuntimeError("not ready")
+
+        def on_committed(
+            self, key: tuple[Owner, str], changes: batch.Changes, at: float, *, is_own: bool
+        ) -> None:
+            raise RuntimeError("not ready")
+
+    threads = Failing(store)
+    async with asyncio.timeout(10):
+        await asyncio.gather(*(threads.decide(ANN, f"t{number}", rename("new")) for number in range(3)))
+    assert await threads.read(ANN, "t2", lambda thread: thread.title) == "new"
+    assert "a subscriber of the log failed" in caplog.text

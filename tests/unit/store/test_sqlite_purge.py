@@ -25,7 +25,7 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_others_write_while_a_purge_goes_on(sqlite: SqliteStore, fixture: StoreFixture) -> None:
     for _ in range(30):
         await fixture.append(feed=1)
-    await sqlite.put_snapshot(ANN, "t1", 30, b"{}")
+    await fixture.cover(b"{}", 30)
     fixture.clock.advance(100)
     purging = asyncio.ensure_future(sqlite.purge(before=fixture.clock.now()))
     written = 0

@@ -28,7 +28,7 @@ from farhand.store.base import (
     owner_key,
     thread_key,
 )
-from farhand.store.guards import can_go_on, is_in_time, is_open, is_running, key_of
+from farhand.store.guards import can_go_on, is_current, is_in_time, is_open, is_running, key_of
 from farhand.store.postgres.connection import (
     NOW,
     Columns,
@@ -130,7 +130,7 @@ def run_values(owner: Owner, run: Run) -> Values:
 
 
 VERSIONS = f"""
-    SELECT coalesce(threads.version, 0), {NOW.format("$4")}
+    SELECT coalesce(threads.version, 0), written_at, {NOW.format("$4")}
     FROM unnest($1::text[], $2::text[], $3::text[])
             WITH ORDINALITY AS each (tenant, subject, thread_id, place)
         LEFT JOIN threads USING (tenant, subject, thread_id)
@@ -143,18 +143,20 @@ LOCK = f"""
         SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
             WITH ORDINALITY AS each (tenant, subject, thread_id, mode, place)
     ), locked AS MATERIALIZED (
-        SELECT place, thread_no, version FROM wanted JOIN threads USING (tenant, subject, thread_id)
+        SELECT place, thread_no, version, written_at
+        FROM wanted JOIN threads USING (tenant, subject, thread_id)
         WHERE mode <> 'read' ORDER BY place FOR UPDATE OF threads
     ), made AS (
         INSERT INTO threads (tenant, subject, thread_id)
         SELECT tenant, subject, thread_id FROM wanted WHERE mode = 'new' ORDER BY place
         ON CONFLICT DO NOTHING RETURNING tenant, subject, thread_id, thread_no
     )
-    SELECT place, thread_no, version, {NOW.format("$5")} FROM locked
+    SELECT place, thread_no, version, written_at, {NOW.format("$5")} FROM locked
     UNION ALL
-    SELECT place, thread_no, 0, {NOW.format("$5")} FROM made JOIN wanted USING (tenant, subject, thread_id)
+    SELECT place, thread_no, 0, NULL, {NOW.format("$5")}
+    FROM made JOIN wanted USING (tenant, subject, thread_id)
     UNION ALL
-    SELECT place, thread_no, version, {NOW.format("$5")}
+    SELECT place, thread_no, version, written_at, {NOW.format("$5")}
     FROM wanted JOIN threads USING (tenant, subject, thread_id) WHERE mode = 'read'
 """
 
@@ -354,19 +356,19 @@ class AppendTransaction:
         """From here on no other process moves these threads; the time is read after the last lock."""
         wanted = [(*each.key, each.mode) for each in self._appends]
         rows = await self._connection.fetch(LOCK, *columns(wanted, 4), self._clock.override)
-        found = {self._appends[place - 1].key: (number, version) for place, number, version, _ in rows}
-        now = max((row[3] for row in rows), default=0.0)
+        found = {self._appends[place - 1].key: thread for place, *thread, _ in rows}
+        now = max((row[4] for row in rows), default=0.0)
         if rows:
             self._clock.update(now)
         for each in self._appends:
             if each.key not in found and each.mode == "new":
                 raise TransactionConflict("another transaction has just created this thread")
-            number, version = found.get(each.key, (0, 0))
+            number, version, last_at = found.get(each.key) or (0, 0, None)
             self._numbers[each.key] = number
-            self._judge(each, version=version, now=now)
+            self._judge(each, version=version, last_at=last_at, now=now)
 
-    def _judge(self, encoded: EncodedAppend, *, version: int, now: float) -> None:
-        result = judge(encoded.append, version=version, now=now)
+    def _judge(self, encoded: EncodedAppend, *, version: int, last_at: float | None, now: float) -> None:
+        result = judge(encoded.append, version=version, last_at=last_at, now=now)
         self.results[encoded.key] = result
         if encoded.append.body and isinstance(result, Appended):
             self.accepted.append(encoded)
@@ -418,14 +420,17 @@ async def compare_versions(pool: Pool, appends: Sequence[Append], clock: Databas
         )
     except Unstorable:
         if len(appends) == 1:
-            return [judge(appends[0], version=0, now=clock.now())]
+            return [judge(appends[0], version=0, last_at=None, now=clock.now())]
         return [(await compare_versions(pool, [each], clock))[0] for each in appends]
-    clock.update(max(row[1] for row in rows))
-    return [judge(each, version=row[0], now=row[1]) for each, row in zip(appends, rows, strict=True)]
+    clock.update(max(row[2] for row in rows))
+    return [
+        judge(each, version=version, last_at=last_at, now=now)
+        for each, (version, last_at, now) in zip(appends, rows, strict=True)
+    ]
 
 
-def judge(append: Append, *, version: int, now: float) -> AppendResult:
-    if version != append.version:
+def judge(append: Append, *, version: int, last_at: float | None, now: float) -> AppendResult:
+    if not is_current(append, version, last_at):
         return Moved(version)
     return Appended() if is_in_time(append, now) else OutOfTime(now)
 

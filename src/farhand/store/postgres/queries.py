@@ -22,12 +22,15 @@ ROWS = f"""
     SELECT version, at, body FROM log WHERE thread_no = {_THREAD} AND version > $4 ORDER BY version
 """
 
-# one statement: both are from the same moment. The snapshot is the row without a time
+# one statement: both are from the same moment. The snapshot's row has the time of the thread's last append
 LOAD = f"""
-    WITH snapshot AS MATERIALIZED (SELECT version, body FROM snapshots WHERE thread_no = {_THREAD})
-    SELECT version, NULL::float8 AS at, body FROM snapshot
+    WITH snapshot AS MATERIALIZED (
+        SELECT snapshots.version, written_at, snapshots.body
+        FROM snapshots JOIN threads USING (thread_no) WHERE thread_no = {_THREAD}
+    )
+    SELECT version, written_at AS at, body, true FROM snapshot
     UNION ALL
-    SELECT version, at, body FROM log
+    SELECT version, at, body, false FROM log
     WHERE thread_no = {_THREAD} AND version > coalesce((SELECT version FROM snapshot), 0)
     ORDER BY version
 """
@@ -134,7 +137,9 @@ THREAD_KEYS = """
 PUT_SNAPSHOT = """
     WITH thread AS MATERIALIZED (
         SELECT thread_no, version FROM threads
-        WHERE tenant = $1 AND subject = $2 AND thread_id = $3 AND version >= $4 FOR UPDATE
+        WHERE tenant = $1 AND subject = $2 AND thread_id = $3 AND EXISTS (
+            SELECT FROM log WHERE log.thread_no = threads.thread_no AND log.version = $4 AND log.at = $6
+        ) FOR UPDATE
     ), put AS (
         INSERT INTO snapshots (thread_no, version, body) SELECT thread_no, $4, $5 FROM thread
         ON CONFLICT (thread_no) DO UPDATE SET version = excluded.version, body = excluded.body
@@ -261,8 +266,9 @@ def open_calls_query(which: CallFilter) -> tuple[str, list[object]]:
 
 def loaded_of(rows: Sequence[Columns]) -> Loaded:
     """From the rows of `LOAD`."""
-    if rows and rows[0][1] is None:
-        return Loaded(tuple([row_of(row) for row in rows[1:]]), rows[0][2], rows[0][0])
+    if rows and rows[0][3]:
+        version, written_at, body, _ = rows[0]
+        return Loaded(tuple([row_of(row) for row in rows[1:]]), body, version, written_at)
     return Loaded(tuple([row_of(row) for row in rows]))
 
 

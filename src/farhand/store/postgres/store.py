@@ -207,8 +207,10 @@ class PostgresStore:
         rows = await self._pool.fetch(queries.WITHOUT_SNAPSHOT, before, limit)
         return [(Owner(row[0], row[1]), row[2]) for row in rows]
 
-    async def put_snapshot(self, owner: Owner, thread_id: str, version: int, body: bytes) -> None:
-        await self._pool.fetch(queries.PUT_SNAPSHOT, *_key(owner), thread_id, version, body)
+    async def put_snapshot(
+        self, owner: Owner, thread_id: str, version: int, body: bytes, *, at: float
+    ) -> None:
+        await self._pool.fetch(queries.PUT_SNAPSHOT, *_key(owner), thread_id, version, body, at)
 
     async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:
         if dry_run:

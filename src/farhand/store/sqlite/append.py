@@ -23,7 +23,7 @@ from farhand.store.base import (
     RequestTaken,
     ThreadRow,
 )
-from farhand.store.guards import can_go_on, is_in_time, is_open, is_running, key_of
+from farhand.store.guards import can_go_on, is_current, is_in_time, is_open, is_running, key_of
 from farhand.store.records import encode
 from farhand.store.sqlite.files import bind_files
 from farhand.store.sqlite.writer import HeldThread, ThreadHeader, WriteConnection
@@ -53,8 +53,8 @@ def append_all(writing: WriteConnection, appends: Sequence[Append]) -> list[Appe
 
 def _append(writing: WriteConnection, rows: Rows, append: Append) -> AppendResult:
     header = writing.find_thread(append.owner, append.thread_id)
-    version = 0 if header is None else header.version
-    if version != append.version:
+    version, last_at = (0, None) if header is None else (header.version, header.last_at)
+    if not is_current(append, version, last_at):
         return Moved(version)
     now = writing.now()
     if not is_in_time(append, now):
@@ -109,13 +109,14 @@ def _insert_thread(writing: WriteConnection, rows: Rows, append: Append) -> Thre
     )
     rows[INSERT_THREAD].append(values)
     writing.count(owner, threads=1, running=running, open_calls=row.open_calls, size=size)
-    header = ThreadHeader(no, 1, row.updated_at, (goes_on, running, True), row.open_calls)
+    header = ThreadHeader(no, (1, append.at), row.updated_at, (goes_on, running, True), row.open_calls)
     return writing.keep_thread(owner, append.thread_id, header)
 
 
 def _update_thread(writing: WriteConnection, rows: Rows, header: ThreadHeader, append: Append) -> None:
     row, lease, size = append.thread, append.lease, len(append.body)
     header.version += 1
+    header.last_at = append.at
     always = (header.version, append.at, size, None if append.snapshot is None else header.version)
     if row is None:
         rows[UPDATE_LOG].append((*always, header.no))
@@ -256,8 +257,10 @@ def run_columns(no: int, owner: Owner, run: Run) -> tuple[object, ...]:
 # ------------------------------------------------------------------------------------------- other writes
 
 
-def put_snapshot(writing: WriteConnection, owner: Owner, thread_id: str, version: int, body: bytes) -> None:
-    key = (version, owner.tenant, owner.subject, thread_id, version, version)
+def put_snapshot(
+    writing: WriteConnection, owner: Owner, thread_id: str, version: int, body: bytes, *, at: float
+) -> None:
+    key = (version, owner.tenant, owner.subject, thread_id, version, version, at)
     found = writing.db.execute(COVER_THREAD, key).fetchone()
     if found is not None:
         writing.db.execute(PUT_SNAPSHOT, (*found, version, body))
@@ -308,7 +311,9 @@ ON CONFLICT (thread_no) DO UPDATE SET version = excluded.version, body = exclude
 
 COVER_THREAD = """
 UPDATE threads SET snapshot_version = ? WHERE tenant = ? AND subject = ? AND thread_id = ?
-    AND snapshot_version < ? AND version >= ? RETURNING no"""
+    AND snapshot_version < ?
+    AND EXISTS (SELECT 1 FROM log WHERE log.thread_no = threads.no AND log.version = ? AND log.at = ?)
+RETURNING no"""
 
 INSERT_FEED = """
 INSERT INTO feed (tenant, subject, no, count, at, thread_no, version) VALUES (?, ?, ?, ?, ?, ?, ?)"""

@@ -95,15 +95,15 @@ SIZE = "SELECT version, size FROM threads WHERE tenant = ? AND subject = ? AND t
 
 # one statement, so that a purge in between cannot remove rows that the snapshot does not cover
 LOAD = """
-SELECT NULL, s.version, s.body FROM threads t JOIN snapshots s ON s.thread_no = t.no
+SELECT s.version, t.appended_at, s.body, 1 FROM threads t JOIN snapshots s ON s.thread_no = t.no
 WHERE t.tenant = ?1 AND t.subject = ?2 AND t.thread_id = ?3
 UNION ALL
-SELECT l.at, l.version, l.body FROM threads t
+SELECT l.version, l.at, l.body, 0 FROM threads t
 JOIN log l ON l.thread_no = t.no AND l.version > t.snapshot_version
 WHERE t.tenant = ?1 AND t.subject = ?2 AND t.thread_id = ?3"""
 
 LOAD_AFTER = """
-SELECT l.at, l.version, l.body FROM threads t JOIN log l ON l.thread_no = t.no AND l.version > ?4
+SELECT l.version, l.at, l.body, 0 FROM threads t JOIN log l ON l.thread_no = t.no AND l.version > ?4
 WHERE t.tenant = ?1 AND t.subject = ?2 AND t.thread_id = ?3"""
 
 _CALLS = """
@@ -174,12 +174,12 @@ def open_calls(which: CallFilter) -> tuple[str, list[object]]:
 
 def loaded_of(rows: list[Columns]) -> Loaded:
     """From rows of `LOAD`, the snapshot first, or of `LOAD_AFTER`."""
-    snapshot, version = None, 0
-    if rows and rows[0][0] is None:
-        _, version, snapshot = rows.pop(0)
-    found = [Row(number, at, body) for at, number, body in rows]
-    found.sort(key=_version)
-    return Loaded(tuple(found), snapshot, version)
+    snapshot = rows.pop(0) if rows and rows[0][3] else None
+    found = tuple(sorted([Row(*row[:3]) for row in rows], key=_version))
+    if snapshot is None:
+        return Loaded(found)
+    version, written_at, body, _ = snapshot
+    return Loaded(found, body, version, written_at)
 
 
 def listed_call(row: Columns) -> FoundCall | None:

@@ -247,9 +247,11 @@ class SqliteStore:
         found = await self._reads.far(lambda db: db.execute(queries.WITHOUT_SNAPSHOT, values).fetchall())
         return [(Owner(tenant, subject), thread_id) for tenant, subject, thread_id in found]
 
-    async def put_snapshot(self, owner: Owner, thread_id: str, version: int, body: bytes) -> None:
+    async def put_snapshot(
+        self, owner: Owner, thread_id: str, version: int, body: bytes, *, at: float
+    ) -> None:
         await self._writer.do(
-            partial(put_snapshot, owner=owner, thread_id=thread_id, version=version, body=body)
+            partial(put_snapshot, owner=owner, thread_id=thread_id, version=version, body=body, at=at)
         )
 
     async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:

@@ -41,13 +41,28 @@ COUNTED = 200_000
 class ThreadHeader:
     """The columns of a thread that an append needs."""
 
-    __slots__ = ("can_go_on", "has_rows", "is_running", "no", "open_calls", "updated_at", "version")
+    __slots__ = (
+        "can_go_on",
+        "has_rows",
+        "is_running",
+        "last_at",
+        "no",
+        "open_calls",
+        "updated_at",
+        "version",
+    )
 
     def __init__(
-        self, no: int, version: int, updated_at: float, flags: tuple[bool, bool, bool], open_calls: int
+        self,
+        no: int,
+        place: tuple[int, float],
+        updated_at: float,
+        flags: tuple[bool, bool, bool],
+        open_calls: int,
     ) -> None:
+        """`place` is the version and the time of the last append."""
         self.no = no
-        self.version = version
+        self.version, self.last_at = place
         self.updated_at = updated_at
         self.can_go_on, self.is_running, self.has_rows = flags
         self.open_calls = open_calls
@@ -215,9 +230,10 @@ class WriteConnection:
         row = self.db.execute(FIND_THREAD, (owner.tenant, owner.subject, thread_id)).fetchone()
         if row is None:
             return None
-        no, version, updated_at, can_go_on, is_running, has_rows, open_calls = row
+        no, version, last_at, updated_at, can_go_on, is_running, has_rows, open_calls = row
         flags = (bool(can_go_on), bool(is_running), bool(has_rows))
-        return self.keep_thread(owner, thread_id, ThreadHeader(no, version, updated_at, flags, open_calls))
+        header = ThreadHeader(no, (version, last_at), updated_at, flags, open_calls)
+        return self.keep_thread(owner, thread_id, header)
 
     def keep_thread(self, owner: Owner, thread_id: str, header: ThreadHeader) -> ThreadHeader:
         if len(self._threads) >= REMEMBERED:
@@ -268,7 +284,7 @@ class TenantCounts:
 
 
 FIND_THREAD = """
-SELECT no, version, updated_at, can_go_on, is_running, oldest_at IS NOT NULL, open_calls
+SELECT no, version, appended_at, updated_at, can_go_on, is_running, oldest_at IS NOT NULL, open_calls
 FROM threads WHERE tenant = ? AND subject = ? AND thread_id = ?"""
 COUNT_THREADS = """
 SELECT subject, count(*), sum(is_running), sum(open_calls), sum(size) FROM threads WHERE tenant = ?

@@ -140,15 +140,52 @@ class AppendLaws(Laws):
         async with self.opened() as fixture:
             for _ in range(3):
                 await fixture.append()
-            await fixture.store.put_snapshot(ANN, "t1", 2, b"two")
-            await fixture.store.put_snapshot(ANN, "t1", 1, b"one")
+            await fixture.cover(b"two", 2)
+            await fixture.cover(b"one", 1)
             loaded = await fixture.store.load(ANN, "t1")
             assert (loaded.snapshot, loaded.snapshot_version, len(loaded.rows)) == (b"two", 2, 1)
-            # for a version that never existed: the thread was deleted meanwhile and began again
-            await fixture.store.put_snapshot(ANN, "t1", 9, b"nine")
-            await fixture.store.put_snapshot(ANN, "t9", 1, b"none")
+            # for a version that never existed: the thread was deleted meanwhile and created again
+            await fixture.store.put_snapshot(ANN, "t1", 9, b"nine", at=fixture.clock.now())
+            await fixture.store.put_snapshot(ANN, "t9", 1, b"none", at=fixture.clock.now())
             assert await fixture.store.load(ANN, "t1") == loaded
             assert await fixture.store.load(ANN, "t9") == Loaded(())
+
+    async def test_what_was_decided_on_a_deleted_thread_does_not_hold_for_the_next_one_of_its_name(
+        self,
+    ) -> None:
+        async with self.opened() as fixture:
+            deleted_at = fixture.clock.now()
+            await fixture.append()
+            await fixture.delete()
+            fixture.clock.advance(1)
+            created_at = fixture.clock.now()
+            await fixture.append()
+            await fixture.append()
+            created = await fixture.store.load(ANN, "t1")
+            for body in (b"[1]", b""):
+                old = fixture.new_append(body=body, version=2, last_at=deleted_at)
+                assert await fixture.append_all(old) == [Moved(2)], (
+                    "it is at this version, but is another one"
+                )
+            await fixture.store.put_snapshot(ANN, "t1", 1, b"old", at=deleted_at)
+            assert await fixture.store.load(ANN, "t1") == created
+            await fixture.append(last_at=created_at)
+
+    async def test_a_loaded_thread_has_the_time_of_its_last_append_even_if_only_its_snapshot_is_left(
+        self,
+    ) -> None:
+        async with self.opened() as fixture:
+            assert (await fixture.store.load(ANN, "t1")).last_at is None
+            await fixture.append()
+            fixture.clock.advance(1)
+            last_at = fixture.clock.now()
+            await fixture.append()
+            assert (await fixture.store.load(ANN, "t1")).last_at == last_at
+            await fixture.cover(b"{}", 2)
+            fixture.clock.advance(1)
+            await fixture.store.purge(before=fixture.clock.now())
+            loaded = await fixture.store.load(ANN, "t1")
+            assert (loaded.rows, loaded.last_at) == ((), last_at)
 
     async def test_the_store_answers_a_ping(self) -> None:
         async with self.opened() as fixture:

@@ -85,6 +85,13 @@ class StoreFixture:
                 self._open[append.owner, append.thread_id] = self._open_after(append)
         return results
 
+    async def cover(
+        self, snapshot: bytes, version: int, thread_id: str = "t1", *, owner: Owner = ANN
+    ) -> None:
+        """Stores a snapshot of the thread at this version."""
+        row, *_ = (await self.store.load(owner, thread_id, after=version - 1)).rows
+        await self.store.put_snapshot(owner, thread_id, version, snapshot, at=row.at)
+
     async def delete(self, thread_id: str = "t1", owner: Owner = ANN) -> None:
         assert await self.store.delete(owner, thread_id, self.version(thread_id, owner))
         del self._versions[owner, thread_id]

@@ -109,7 +109,7 @@ class RetentionLaws(Laws):
             assert sorted(found) == [(ANN, "bare"), (ANN, "used"), (BOB, "theirs")]
             assert len(await fixture.store.without_snapshot(before=limit, limit=1)) == 1
             for owner, thread_id in found:
-                await fixture.store.put_snapshot(owner, thread_id, fixture.version(thread_id, owner), b"{}")
+                await fixture.cover(b"{}", fixture.version(thread_id, owner), thread_id, owner=owner)
             assert await fixture.store.without_snapshot(before=limit, limit=9) == []
             await fixture.store.purge(before=limit)
             assert await self._versions(fixture, "bare") == []
