@@ -47,7 +47,6 @@ from farhand.server.admin import admin_face
 from farhand.server.app_settings import Arguments, describe_settings, resolve
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticate, Authenticator
-from farhand.server.face_lifespans import face_lifespans
 from farhand.server.host_signals import HostSignals
 from farhand.server.inspector_encoders import server_details
 from farhand.server.openapi import openapi_face
@@ -190,7 +189,6 @@ class App:
             async with AsyncExitStack() as opened:
                 service, sessions = await self._open_service(opened)
                 faces = self._faces(service, sessions)
-                await opened.enter_async_context(face_lifespans(faces))
                 shown = pages(
                     service,
                     self.auth,

@@ -366,7 +366,7 @@ def curl_of(call: Call, outcome: Outcome | None, address: str) -> str:
         return _post(f"{address}/api/tools/approve", _approval(call.approval.approval_id, outcome))
     if call.executor is Executor.SERVER:
         # only the server can answer it: the command reads its record
-        return f"curl {_quoted(f'{address}/api/inspect/calls/{call.call_id}')} {_SIGN_IN}"
+        return f"curl {shlex.quote(f'{address}/api/inspect/calls/{call.call_id}')} {_SIGN_IN}"
     return _post(f"{address}/api/tools/ack", _ack(call.call_id, outcome))
 
 
@@ -392,10 +392,6 @@ def _ack(call_id: str, outcome: Outcome | None) -> dict[str, object]:
 
 def _post(url: str, body: dict[str, object]) -> str:
     return (
-        f"curl {_quoted(url)} {_SIGN_IN} \\\n  -H 'Content-Type: application/json' \\\n"
-        f"  -d {_quoted(encode(body).decode())}"
+        f"curl {shlex.quote(url)} {_SIGN_IN} \\\n  -H 'Content-Type: application/json' \\\n"
+        f"  -d {shlex.quote(encode(body).decode())}"
     )
-
-
-def _quoted(text: str) -> str:
-    return shlex.quote(text)
