@@ -17,7 +17,7 @@ from farhand.agent.service import AgentService, Spec
 from farhand.core.principal import LOCAL, Who
 from farhand.core.tool import Tool
 from farhand.errors import BadTool, DuplicateTool, Misuse
-from farhand.models.provider_ids import ToolNames
+from farhand.models.prompt_encoding import ToolNames
 from farhand.models.tool_schema import define_tool
 from farhand.tools.options import ToolOptions
 

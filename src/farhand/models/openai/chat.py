@@ -33,10 +33,9 @@ from farhand.models.base import (
     StopReason,
     TextDelta,
 )
-from farhand.models.openai.client import answer_failed, create_chat, is_done
-from farhand.models.openai.model import ModelRequest, OpenAIModel, RawResponse
-from farhand.models.prompt_encoding import PromptEncoder, own_echo, tag_echo
-from farhand.models.provider_ids import ToolNames
+from farhand.models.openai.client import OpenAIModel, answer_failed, create_chat, is_done
+from farhand.models.prompt_encoding import PromptEncoder, ToolNames, own_echo, tag_echo
+from farhand.models.provider_model import ModelRequest, RawResponse
 from farhand.models.render import IMAGES_OF, as_data_url, join_text, render_input_text, render_user_parts
 from farhand.models.stream_guard import decode_json, usage_of
 

@@ -16,7 +16,7 @@ from farhand.models.base import (
     StopReason,
     TextDelta,
 )
-from farhand.models.provider_ids import ToolNames
+from farhand.models.prompt_encoding import ToolNames
 from farhand.models.sse_reader import SseEvent
 
 

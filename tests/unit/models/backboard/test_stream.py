@@ -18,7 +18,7 @@ from farhand.models.base import (
     Stop,
     TextDelta,
 )
-from farhand.models.provider_ids import ToolNames
+from farhand.models.prompt_encoding import ToolNames
 
 
 # Any: an event of Backboard is JSON

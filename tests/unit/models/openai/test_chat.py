@@ -17,7 +17,7 @@ from farhand.models.base import (
     TextDelta,
 )
 from farhand.models.openai.chat import DONE, ChatDecoder, ChatEvent, decode_chunk
-from farhand.models.provider_ids import ToolNames
+from farhand.models.prompt_encoding import ToolNames
 
 
 def chunk(finish: str | None = None, **delta: object) -> ChatEvent:

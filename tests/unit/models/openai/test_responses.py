@@ -17,9 +17,9 @@ from farhand.models.base import (
     StopReason,
     TextDelta,
 )
-from farhand.models.openai.client import AnswerFailed
+from farhand.models.error_messages import AnswerFailed
 from farhand.models.openai.responses import ResponseDecoder, decode_event
-from farhand.models.provider_ids import ToolNames
+from farhand.models.prompt_encoding import ToolNames
 
 PLACE = {"item_id": "i", "output_index": 0}
 # Any: an event of the stream is JSON
