@@ -101,11 +101,11 @@ def _check_store(address: str) -> Iterator[Finding]:
         yield _check_queue(facts.busy)
 
 
-def _check_disk(room: int) -> Finding:
-    text = f"the disk has {room / 2**20:,.0f} MiB left"
-    if room < ROOM_BYTES:
+def _check_disk(free: int) -> Finding:
+    text = f"the disk has {free / 2**20:,.0f} MiB left"
+    if free < ROOM_BYTES:
         return Finding("room", "bad", text, "Free some space: nothing can be written.")
-    if room < 100 * ROOM_BYTES:
+    if free < 100 * ROOM_BYTES:
         return Finding("room", "note", text, "Free some space before the disk is full, or purge.")
     return Finding("room", "ok", text)
 
@@ -166,10 +166,10 @@ def _check_server(url: str, token: str | None) -> Finding:
 
 def _check_streaming(url: str | None, token: str | None) -> Finding:
     found = check_stream(remote_server(url, token))
-    if found.works is None:
+    if found.is_streaming is None:
         # without --url, a running server is not required
         return Finding("stream", "note" if url is None else "bad", found.text, found.do)
-    return Finding("stream", "ok" if found.works else "bad", found.text, found.do)
+    return Finding("stream", "ok" if found.is_streaming else "bad", found.text, found.do)
 
 
 def _print(finding: Finding) -> None:
@@ -186,9 +186,9 @@ PATIENCE_SEC = 5.0
 
 
 class StreamVerdict(NamedTuple):
-    """`works` is None if streaming could not be tested."""
+    """`is_streaming` is None if streaming could not be tested."""
 
-    works: bool | None
+    is_streaming: bool | None
     text: str
     do: str = ""
 

@@ -99,14 +99,14 @@ class App:
         if self._values is not None:
             return
         # `app.auth.token`, `app.auth.open` and `app.inspector` may have been set from Python
-        given = replace(
+        arguments = replace(
             self._arguments,
             token=self.auth.own_token,
             open=True if self.auth.open else None,
             inspector=self.inspector,
         )
         own_steps = self.agent.settings.limits.max_steps
-        values = resolve(read, given, max_steps=own_steps, default_store=default_store)
+        values = resolve(read, arguments, max_steps=own_steps, default_store=default_store)
         own_store = None if read.is_option("store") else self._arguments.store
         store = values.store if own_store is None else own_store
         if isinstance(store, str):
