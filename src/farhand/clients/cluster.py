@@ -122,7 +122,7 @@ async def _supervise(watch: Callable[[], Awaitable[None]]) -> None:
             level = logging.WARNING if loop_time() - failed_at > SAME_FAILURE_SEC else logging.DEBUG
             failed_at = loop_time()
             log.log(level, "cannot sync clients with the other workers; retrying: %s", error)
-        # whatever broke one of these tasks: the others and the server go on
+        # whatever one of these tasks raises must not stop the others or the server
         except Exception:
             log.exception("background task crashed; restarting it")
         await asyncio.sleep(POLL_SEC)

@@ -1,4 +1,4 @@
-"""The small pages for people whom a path shows nothing: it is unknown, it fails, or they are not signed in.
+"""Small pages for people: the path is unknown, the request failed, or they are not signed in.
 
 Owns what they say, in the agent's own name and words. Programs get JSON, as from every other path. Must not
 know who is signed in: `pages.py` decides.
@@ -42,7 +42,7 @@ def unknown_path() -> NotFound:
 
 
 class Notices:
-    """`is_local`: whoever opens a page has started the server, and is told what to change."""
+    """`is_local`: the person who opens a page has started the server, so an error says what to change."""
 
     def __init__(self, branding: Branding, *, has_chat: bool, is_local: bool) -> None:
         self._words = {**WORDS, **_known(branding.words or {})}
