@@ -16,6 +16,7 @@ import httpx2
 import pytest
 
 from farhand.cli.doctor import check_stream
+from farhand.cli.remote.http import RemoteServer
 from farhand.store.open import inspect_store, open_store
 from farhand.store.postgres.connection import connect, place_of
 from tests.chaos.fault_proxy import FaultProxy
@@ -224,8 +225,9 @@ async def test_the_doctor_is_not_content_with_what_left_with_the_head() -> None:
 
         async with await asyncio.start_server(keep_back, "127.0.0.1", 0) as between:
             port = between.sockets[0].getsockname()[1]
-            found = await asyncio.to_thread(check_stream, f"http://127.0.0.1:{port}", server.token)
-        assert found.works is False
+            proxied = RemoteServer(f"http://127.0.0.1:{port}", server.token)
+            found = await asyncio.to_thread(check_stream, proxied)
+        assert found.is_streaming is False
         assert "only the first part of the body" in found.text
 
 

@@ -37,7 +37,7 @@ from farhand.models.openai.client import read_events
 from farhand.models.openai.responses import ResponseDecoder as ResponseAnswer
 from farhand.models.openai.responses import ResponseEvent
 from farhand.models.openai.responses import decode_event as decode_response_event
-from farhand.models.provider_ids import ToolNames
+from farhand.models.prompt_encoding import ToolNames
 from farhand.models.sse_reader import SseEvent, SseReader
 from tests.fakes.anthropic.write import MessageWriter
 from tests.fakes.openai.chat_write import ChunkWriter

@@ -17,7 +17,7 @@ from farhand.agent.service import AgentService, Spec
 from farhand.core.principal import LOCAL, Who
 from farhand.core.tool import Tool
 from farhand.errors import BadTool, DuplicateTool, Misuse
-from farhand.models.provider_ids import ToolNames
+from farhand.models.prompt_encoding import ToolNames
 from farhand.models.tool_schema import define_tool
 from farhand.tools.options import ToolOptions
 
@@ -25,7 +25,7 @@ __all__ = [
     "FarTool",
     "Hands",
     "check_parameters",
-    "declare_function",
+    "convert_arguments",
     "declare_own",
     "explain_schema_errors",
     "list_far_tools",
@@ -98,20 +98,13 @@ def declare_own(
     return tool
 
 
-def declare_function(
-    hands: Hands,
-    function: Callable[..., object],
-    *,
-    name: str,
-    description: str,
-    schema: Mapping[str, object],
-    options: ToolOptions | None = None,
-) -> FarTool:
-    """The same for a plain function. Its arguments are converted to the types that it declares."""
+def convert_arguments(
+    function: Callable[..., object], name: str, schema: Mapping[str, object]
+) -> Callable[..., object]:
+    """The function of the tool `name`; its input is converted to the types that it declares."""
     check_parameters(name, function, schema)
     with explain_schema_errors(function, is_tool=callable(function), hint="Pass a function."):
-        run = validate_call(function)
-    return declare_own(hands, run, name=name, description=description, schema=schema, options=options)
+        return validate_call(function)
 
 
 @contextmanager

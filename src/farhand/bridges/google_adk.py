@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
 from farhand.bridges.bridge import CallOptions, HandCaller, ToolReply
-from farhand.bridges.far_tools import FarTool, Hands, declare_function, explain_schema_errors
+from farhand.bridges.far_tools import FarTool, Hands, convert_arguments, declare_own, explain_schema_errors
 from farhand.errors import Misuse, not_installed
 from farhand.tools.options import ToolOptions
 
@@ -88,7 +88,8 @@ def approved(
     [declared] = known.function_declarations or []
     schema = declared.parameters_json_schema or {"type": "object", "properties": {}}
     about = {"name": tool.name, "description": tool.description}
-    far = declare_function(hands, tool.func, **about, schema=schema, options=options)
+    function = convert_arguments(tool.func, tool.name, schema)
+    far = declare_own(hands, function, **about, schema=schema, options=options)
     return _HandTool(hands, far, where)
 
 

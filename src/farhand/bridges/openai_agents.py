@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
 from farhand.bridges.bridge import HandCaller, ToolReply, Where, read_arguments
-from farhand.bridges.far_tools import FarTool, Hands, declare_function, explain_schema_errors
+from farhand.bridges.far_tools import FarTool, Hands, convert_arguments, declare_own, explain_schema_errors
 from farhand.errors import BadTool, not_installed
 from farhand.tools.options import ToolOptions
 
@@ -66,8 +66,9 @@ def approved(
             function = tool.__wrapped__
     except AttributeError:
         raise BadTool(f"`{tool.name}` has no function of its own.", hint="Use @function_tool.") from None
-    about = {"name": tool.name, "description": tool.description}
-    far = declare_function(hands, function, **about, schema=tool.params_json_schema, options=options)
+    about, schema = {"name": tool.name, "description": tool.description}, tool.params_json_schema
+    run = convert_arguments(function, tool.name, schema)
+    far = declare_own(hands, run, **about, schema=schema, options=options)
     return _make_tool(hands, far, where)
 
 

@@ -6,10 +6,9 @@ import asyncio
 import platform
 import sqlite3
 from collections.abc import Iterator
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPException, HTTPResponse
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 import typer
@@ -18,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from farhand.cli.options import ServerOptions
-from farhand.cli.remote.http import ServerUnreachable, remote_server
+from farhand.cli.remote.http import RemoteServer, ServerUnreachable, remote_server
 from farhand.cli.remote.render import print_json
 from farhand.errors import FarhandError
 from farhand.server.settings import load_settings
@@ -102,11 +101,11 @@ def _check_store(address: str) -> Iterator[Finding]:
         yield _check_queue(facts.busy)
 
 
-def _check_disk(room: int) -> Finding:
-    text = f"the disk has {room / 2**20:,.0f} MiB left"
-    if room < ROOM_BYTES:
+def _check_disk(free: int) -> Finding:
+    text = f"the disk has {free / 2**20:,.0f} MiB left"
+    if free < ROOM_BYTES:
         return Finding("room", "bad", text, "Free some space: nothing can be written.")
-    if room < 100 * ROOM_BYTES:
+    if free < 100 * ROOM_BYTES:
         return Finding("room", "note", text, "Free some space before the disk is full, or purge.")
     return Finding("room", "ok", text)
 
@@ -166,12 +165,11 @@ def _check_server(url: str, token: str | None) -> Finding:
 
 
 def _check_streaming(url: str | None, token: str | None) -> Finding:
-    server = remote_server(url, token)
-    found = check_stream(server.url.rstrip("/"), server.token)
-    if found.works is None:
+    found = check_stream(remote_server(url, token))
+    if found.is_streaming is None:
         # without --url, a running server is not required
         return Finding("stream", "note" if url is None else "bad", found.text, found.do)
-    return Finding("stream", "ok" if found.works else "bad", found.text, found.do)
+    return Finding("stream", "ok" if found.is_streaming else "bad", found.text, found.do)
 
 
 def _print(finding: Finding) -> None:
@@ -188,31 +186,26 @@ PATIENCE_SEC = 5.0
 
 
 class StreamVerdict(NamedTuple):
-    """`works` is None if streaming could not be tested."""
+    """`is_streaming` is None if streaming could not be tested."""
 
-    works: bool | None
+    is_streaming: bool | None
     text: str
     do: str = ""
 
 
-def check_stream(url: str, token: str | None, *, patience: float = PATIENCE_SEC) -> StreamVerdict:
-    place = urlsplit(url)
-    kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
-    connection = kind(place.hostname or "", place.port, timeout=patience)
-    headers = {"accept": "text/event-stream"} | ({"authorization": f"Bearer {token}"} if token else {})
+def check_stream(server: RemoteServer) -> StreamVerdict:
     try:
-        connection.request("GET", place.path.rstrip("/") + "/api/events?keepAlive=1", headers=headers)
-        return _check_response(connection.getresponse())
+        with server.open("/api/events?keepAlive=1", within=PATIENCE_SEC) as response:
+            return _check_response(response)
     except TimeoutError:
         return StreamVerdict(
-            False, f"nothing arrived within {patience:g} s: something buffers the response", _UNBUFFER
+            False, f"nothing arrived within {PATIENCE_SEC:g} s: something buffers the response", _UNBUFFER
         )
     except (OSError, HTTPException) as error:
+        url = server.url.rstrip("/")
         return StreamVerdict(
             None, f"no server answers at {url}: {error}", "Start a server, or name one: --url."
         )
-    finally:
-        connection.close()
 
 
 _UNBUFFER = "Turn off buffering and compression of responses in the proxy (nginx: proxy_buffering off)."

@@ -25,8 +25,8 @@ from farhand.store.presence import Streams
 log = logging.getLogger("farhand.clients")
 
 POLL_SEC = 1.0
-SAME_TROUBLE_SEC = 15.0
-"""A failure within this time of the last one is the same trouble and is logged at DEBUG."""
+SAME_FAILURE_SEC = 15.0
+"""A failure within this time of the last one is the same failure and is logged at DEBUG."""
 RENEWALS_PER_LEASE = 3
 
 
@@ -119,10 +119,10 @@ async def _supervise(watch: Callable[[], Awaitable[None]]) -> None:
         try:
             return await watch()
         except Broken as error:
-            level = logging.WARNING if loop_time() - failed_at > SAME_TROUBLE_SEC else logging.DEBUG
+            level = logging.WARNING if loop_time() - failed_at > SAME_FAILURE_SEC else logging.DEBUG
             failed_at = loop_time()
             log.log(level, "cannot sync clients with the other workers; retrying: %s", error)
-        # whatever broke one of these tasks: the others and the server go on
+        # whatever one of these tasks raises must not stop the others or the server
         except Exception:
             log.exception("background task crashed; restarting it")
         await asyncio.sleep(POLL_SEC)

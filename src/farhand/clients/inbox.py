@@ -132,14 +132,14 @@ class Inbox(SubscribedReader):
 
     async def _read_news(self) -> list[InboxItem]:
         calls: dict[str, Call] = {}
-        grew_elsewhere = False
+        feed_grew = False
         while self._subscription.items:
             item = self._subscription.items.pop(0)
             if isinstance(item, Call):
                 calls[item.call_id] = item
             elif item == FEED_GREW:
-                grew_elsewhere = True
-        if self._subscription.lost or grew_elsewhere:
+                feed_grew = True
+        if self._subscription.lost or feed_grew:
             self._behind = True
             return []
         over = [call for call in calls.values() if call.phase is Phase.SETTLED]

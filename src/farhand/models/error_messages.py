@@ -48,6 +48,15 @@ class RequestRefused(ModelFault):
     status: int | None = None
 
 
+class AnswerFailed(Exception):
+    """The stream contains an error instead of an answer; the status of the response was 200."""
+
+    def __init__(self, code: str, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+        self.words = words
+
+
 def model_fault(error: ProviderError) -> ModelFault:
     case = _case(error)
     facts = {"who": error.provider, "model": error.model, "key": error.key_setting}

@@ -47,7 +47,6 @@ from farhand.server.admin import admin_face
 from farhand.server.app_settings import Arguments, describe_settings, resolve
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticate, Authenticator
-from farhand.server.face_lifespans import face_lifespans
 from farhand.server.host_signals import HostSignals
 from farhand.server.inspector_encoders import server_details
 from farhand.server.openapi import openapi_face
@@ -100,14 +99,14 @@ class App:
         if self._values is not None:
             return
         # `app.auth.token`, `app.auth.open` and `app.inspector` may have been set from Python
-        given = replace(
+        arguments = replace(
             self._arguments,
             token=self.auth.own_token,
             open=True if self.auth.open else None,
             inspector=self.inspector,
         )
         own_steps = self.agent.settings.limits.max_steps
-        values = resolve(read, given, max_steps=own_steps, default_store=default_store)
+        values = resolve(read, arguments, max_steps=own_steps, default_store=default_store)
         own_store = None if read.is_option("store") else self._arguments.store
         store = values.store if own_store is None else own_store
         if isinstance(store, str):
@@ -190,7 +189,6 @@ class App:
             async with AsyncExitStack() as opened:
                 service, sessions = await self._open_service(opened)
                 faces = self._faces(service, sessions)
-                await opened.enter_async_context(face_lifespans(faces))
                 shown = pages(
                     service,
                     self.auth,
@@ -291,16 +289,18 @@ class App:
         within: float | None = None,
         claims: Claims | None = None,
     ) -> Outcome | Waiting:
-        """One call from a loop of your own: in a browser, in a program elsewhere, or on this server, with the
-        approval that the tool asks for. Returns the outcome when there is one.
+        """Make one call from a loop of your own: in a browser, in a registered program or on this server,
+        with the approval that the tool requires. Returns the outcome once there is one.
 
-        `key` names the call in its owner's space, for as long as its thread is kept. The same key with the
-        same tool and input attaches: a settled call gives its stored outcome, an open one is waited for, by
-        any number of callers in any process. Another tool or input under the key raises `NameTaken`.
+        `key` names the call among those of its owner, for as long as its thread is kept. The same key with
+        the same tool and input attaches to the call: if it is settled, its stored outcome is returned; if it
+        is open, any number of callers in any process wait for it. A different tool or input under the key
+        raises `NameTaken`.
 
-        A caller that is cancelled takes a call without a key along; one with a key stays. After `within`
-        seconds a `Waiting` is returned, and the call stays open. `timeout_sec` is how long the tool may take,
-        from 1 to 86 400. `owner` is an `Owner`, or a `Principal`, whose claims the tool finds in `current()`.
+        If the caller is cancelled, a call without a key is cancelled too; one with a key stays open. After
+        `within` seconds a `Waiting` is returned, and the call stays open. `timeout_sec` is how long the tool
+        may take, from 1 to 86 400. `owner` is an `Owner`, or a `Principal`, whose claims the tool finds in
+        `current()`.
 
         >>> outcome = await app.call("ask_text", {"question": "Which size?"}, thread="t1", key="order-7")
         """
@@ -316,8 +316,8 @@ class App:
         )
 
     def tools(self, owner: Who = LOCAL) -> Sequence[Tool]:
-        """What `call` can name now: the declared tools and, once the app has started, those of this owner's
-        registered programs."""
+        """The tools that `call` can use now: the declared ones and, once the app has started, those of this
+        owner's registered programs."""
         sources = () if self._service is None else self._service.context.sources
         return OfferedTools(space_of(owner), self.spec.toolbox, sources).tools()
 
@@ -447,20 +447,22 @@ def create_app(  # noqa: PLR0913
     prices: Mapping[str, tuple[float, float]] | None = None,
     show_tool_errors: bool | None = None,
 ) -> App:
-    """An app that serves this agent on every face; or, made of a `Toolbox`, calls alone: approvals, inbox,
-    results, programs elsewhere, and `App.call` for a loop of your own. Chats are answered `no_agent` then.
+    """An app that serves this agent on every face. Created from a `Toolbox`, it serves calls only: approvals,
+    the inbox, results, registered programs, and `App.call` for a loop of your own; chat requests get the
+    error `no_agent`.
 
-    `allow_origins` lists the pages of other origins that may use it, `allow_headers` the headers of their own
-    that such a page may send.
+    `allow_origins` lists the other origins whose pages may use it, `allow_headers` additional headers that
+    those pages may send.
 
-    Without an `authenticate` hook only this machine is let in, with a token that is made at start. The
-    Inspector is there for this machine; with a hook, for principals with the scope `inspect` if `inspector`
-    is true. Likewise `show_tool_errors`: whether people who chat are shown what a server tool raised.
-    `page=False` serves no chat page; its title, words and logo are those of the agent. `prices` has dollars
-    for a million tokens in and out by model name, for the Inspector: `{"claude-sonnet-5": (3, 15)}`.
+    Without an `authenticate` hook only this machine has access, with a token that is generated at start, and
+    the Inspector is on. With a hook, `inspector=True` turns it on for principals with the scope `inspect`.
+    `show_tool_errors` sets whether people who chat see what a server tool raised; by default they do only
+    without a hook.
+    `page=False` turns the chat page off. `prices` is for the Inspector: dollars for a million input and
+    output tokens by model name, such as `{"claude-sonnet-5": (3, 15)}`.
 
-    An argument that is left out is looked up when the app starts: in the `FARHAND_*` variables, then in the
-    settings file. In `settings`, a value that equals its default counts as left out.
+    An argument that is omitted is looked up when the app starts: in the `FARHAND_*` variables, then in the
+    settings file. In `settings`, a value that equals its default counts as omitted.
     """
     auth = Authenticator(
         authenticate=authenticate,

@@ -44,17 +44,19 @@ class Arguments(Struct, frozen=True, kw_only=True):
     show_tool_errors: bool | None = None
 
 
-def resolve(read: ServerSettings, given: Arguments, *, max_steps: int, default_store: str) -> ServerSettings:
+def resolve(
+    read: ServerSettings, arguments: Arguments, *, max_steps: int, default_store: str
+) -> ServerSettings:
     """The settings as the app uses them. `max_steps` is the agent's own, which applies unless it is set
     elsewhere. A store object has no address: it is not among them."""
-    origins = _origins(read, given)
-    settings = _merged(read, given.settings or Settings())
+    origins = _origins(read, arguments)
+    settings = _merged(read, arguments.settings or Settings())
     if "limits.max_steps" not in origins:
         settings = replace(settings, limits=replace(settings.limits, max_steps=max_steps))
         if max_steps != Limits().max_steps:
             origins["limits.max_steps"] = Origin("argument", "Agent")
     taken: dict[str, object] = {"store": read.store or default_store}
-    for name, value in _plain_arguments(given).items():
+    for name, value in _plain_arguments(arguments).items():
         if name == "store" and not isinstance(value, str):
             continue
         if not read.is_option(_setting(name)):
@@ -93,10 +95,10 @@ def _format(value: object) -> str:
             return str(value)
 
 
-def _merged(read: ServerSettings, given: Settings) -> Settings:
+def _merged(read: ServerSettings, above: Settings) -> Settings:
     changed = {
         name: _section(read, name, getattr(read.settings, name), section)
-        for name, section in _sections(given).items()
+        for name, section in _sections(above).items()
     }
     return replace(read.settings, **changed)
 
@@ -105,9 +107,9 @@ def _sections(settings: Settings) -> dict[str, Struct]:
     return {field.name: getattr(settings, field.name) for field in fields(settings)}
 
 
-def _section(read: ServerSettings, section: str, below: Struct, given: Struct) -> Struct:
+def _section(read: ServerSettings, section: str, below: Struct, above: Struct) -> Struct:
     changed = {
-        name: value for name, value in _chosen(given).items() if not read.is_option(f"{section}.{name}")
+        name: value for name, value in _chosen(above).items() if not read.is_option(f"{section}.{name}")
     }
     return replace(below, **changed)
 
@@ -118,11 +120,11 @@ def _chosen(section: Struct) -> dict[str, object]:
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
-def _origins(read: ServerSettings, given: Arguments) -> dict[str, Origin]:
+def _origins(read: ServerSettings, arguments: Arguments) -> dict[str, Origin]:
     origins = dict(read.origins)
-    sections = _sections(given.settings or Settings())
+    sections = _sections(arguments.settings or Settings())
     inner = [f"{section}.{name}" for section, values in sections.items() for name in _chosen(values)]
-    for name in [*map(_setting, _plain_arguments(given)), *inner]:
+    for name in [*map(_setting, _plain_arguments(arguments)), *inner]:
         if not read.is_option(name):
             unused = f"; {origins[name].place} is not used" if name in origins else ""
             origins[name] = Origin("argument", f"{CREATE_APP}{unused}")
@@ -131,9 +133,9 @@ def _origins(read: ServerSettings, given: Arguments) -> dict[str, Origin]:
     return origins
 
 
-def _plain_arguments(given: Arguments) -> dict[str, object]:
+def _plain_arguments(arguments: Arguments) -> dict[str, object]:
     """Those that were given and are settings themselves."""
-    values = {field.name: getattr(given, field.name) for field in fields(given)}
+    values = {field.name: getattr(arguments, field.name) for field in fields(arguments)}
     return {name: value for name, value in values.items() if value is not None and name not in _NOT_SETTINGS}
 
 

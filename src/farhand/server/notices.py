@@ -1,4 +1,4 @@
-"""The small pages for people whom a path shows nothing: it is unknown, it fails, or they are not signed in.
+"""Small pages for people: the path is unknown, the request failed, or they are not signed in.
 
 Owns what they say, in the agent's own name and words. Programs get JSON, as from every other path. Must not
 know who is signed in: `pages.py` decides.
@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from starlette.types import Scope, Send
 
 from farhand.agent.branding import Branding, LogoFile
-from farhand.errors import FarhandError, NotFound, SignInNeeded, TooMany
+from farhand.errors import FarhandError, NotFound, SignInNeeded
 from farhand.faces.base import ErrorEncoder, explain_error, status_of
 from farhand.faces.threads.encode import LOGO_PATH
+from farhand.server.endpoint import refusal_headers
 from farhand.server.landing import NOTICE_HEADERS, Brand, Notice, notice_page
 from farhand.server.static_files import wants_page
 from farhand.wire.http import Header, respond_body, respond_json
@@ -33,6 +34,7 @@ WORDS = {
 """By the names under which an agent replaces them."""
 
 _UNKNOWN_PATH = "Unknown path."
+_ALLOWED: tuple[Header, ...] = ((b"allow", b"GET, HEAD"),)
 
 
 def unknown_path() -> NotFound:
@@ -40,7 +42,7 @@ def unknown_path() -> NotFound:
 
 
 class Notices:
-    """`is_local`: whoever opens a page has started the server, and is told what to change."""
+    """`is_local`: the person who opens a page has started the server, so an error says what to change."""
 
     def __init__(self, branding: Branding, *, has_chat: bool, is_local: bool) -> None:
         self._words = {**WORDS, **_known(branding.words or {})}
@@ -65,7 +67,7 @@ class Notices:
     ) -> None:
         """A page for a browser that opens the path; for everyone else what `explain` makes of it."""
         status = status_of(error)
-        headers = _refusal_headers(error, status)
+        headers = _ALLOWED if status == 405 else refusal_headers(error, status)
         if not wants_page(scope) or not (status == 404 or status >= 500):
             await respond_json(send, status, explain(error, status), headers)
             return
@@ -96,11 +98,3 @@ def _known(words: Mapping[str, str]) -> dict[str, str]:
 async def _send(send: Send, status: int, notice: Notice, headers: tuple[Header, ...] = ()) -> None:
     body = notice_page(notice)
     await respond_body(send, status, b"text/html; charset=utf-8", body, (*NOTICE_HEADERS, *headers))
-
-
-def _refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:
-    if status == 405:
-        return ((b"allow", b"GET, HEAD"),)
-    if isinstance(error, TooMany):
-        return ((b"retry-after", str(error.retry_after).encode()),)
-    return ((b"retry-after", b"1"),) if status == 503 else ()

@@ -66,7 +66,7 @@ _LOGO_HEADERS: tuple[Header, ...] = (
 
 
 class PageRoutes(Struct, frozen=True):
-    """The paths of the pages, and what is said of a path that nothing is served at."""
+    """The paths of the pages, and the response for unknown paths."""
 
     routes: Sequence[BaseRoute]
     auth: Authenticator
@@ -120,13 +120,13 @@ class _UnknownPath:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000, "reason": ""})
             return
+        error: FarhandError = unknown_path()
         try:
             # for a foreign host, no path is revealed to exist or not
             self._auth.check_host(scope)
-        except FarhandError as error:
-            await self._notices.refuse(scope, send, error, self._explain)
-            return
-        await self._notices.refuse(scope, send, unknown_path(), self._explain)
+        except FarhandError as refused:
+            error = refused
+        await self._notices.refuse(scope, send, error, self._explain)
 
 
 class _Pages:

@@ -1,4 +1,4 @@
-"""Finds the endpoint of a request: the faces' routes, then the pages, then what is said of an unknown path.
+"""Finds the endpoint of a request: the faces' routes, then the pages, then the response for unknown paths.
 
 A path without parameters is looked up in a table: most requests name one, and matching a pattern for each
 route before it would cost more than the endpoint. Must not know what is served.

@@ -150,18 +150,18 @@ def _read_variables() -> dict[str, object]:
     given = {name.upper(): value for name, value in os.environ.items() if value}
     if _SERVICE_ADDRESS.match(given.get(f"{PREFIX}PORT", "")):
         del given[f"{PREFIX}PORT"]
-    read: dict[str, Any] = {room: _whole_section(room, given) for room in SECTIONS}
+    read: dict[str, Any] = {section: _whole_section(section, given) for section in SECTIONS}
     for setting in known_settings():
-        room, _, name = setting.name.rpartition(".")
-        holder = read[room] if room else read
+        section, _, name = setting.name.rpartition(".")
+        holder = read[section] if section else read
         if setting.variable in given and isinstance(holder, dict):
             holder[name] = given[setting.variable]
     return {name: value for name, value in read.items() if value != {}}
 
 
-def _whole_section(room: str, given: Mapping[str, str]) -> object:
+def _whole_section(section: str, given: Mapping[str, str]) -> object:
     """A whole section as JSON in one variable; empty if there is no such variable."""
-    variable = f"{PREFIX}{room.upper()}"
+    variable = f"{PREFIX}{section.upper()}"
     try:
         read: object = json.loads(given.get(variable, "{}"))
     except (ValueError, RecursionError):
@@ -173,8 +173,8 @@ def _whole_section(room: str, given: Mapping[str, str]) -> object:
 
 def _refuse_unknown_variables() -> None:
     """A variable that is not read is most likely a typo."""
-    rooms = {f"{PREFIX}{room.upper()}" for room in SECTIONS}
-    known = {setting.variable for setting in known_settings()} | rooms
+    sections = {f"{PREFIX}{section.upper()}" for section in SECTIONS}
+    known = {setting.variable for setting in known_settings()} | sections
     for variable in sorted(name.upper() for name in os.environ if name.upper().startswith(PREFIX)):
         if variable not in known and not _NOT_OURS.fullmatch(variable.removeprefix(PREFIX)):
             raise BadSetting(f"{variable}: there is no such setting.", hint=_nearest(variable, known))
@@ -224,9 +224,9 @@ def _place_of(place: str, name: str) -> str:
         return "--" + name.removeprefix("patience.").replace("_", "-")
     if place != PREFIX:
         return f"{place}: {name}"
-    room, _, inner = name.rpartition(".")
+    section, _, inner = name.rpartition(".")
     long = f"{PREFIX}{name.replace('.', '__').upper()}"
-    others = (f"{PREFIX}{inner.upper()}", f"{PREFIX}{room.upper()}")
+    others = (f"{PREFIX}{inner.upper()}", f"{PREFIX}{section.upper()}")
     given = {variable.upper() for variable in os.environ}
     return next((each for each in (long, *others) if each in given), long)
 

@@ -101,10 +101,11 @@ def _validator(schema: Schema) -> Draft202012Validator:
 
 
 def _is_small(value: object) -> bool:
-    return sum(1 for _ in islice(_nodes(value), SMALL + 1)) <= SMALL
+    return sum(1 for _ in islice(nodes_of(value), SMALL + 1)) <= SMALL
 
 
-def _nodes(value: object) -> Iterator[object]:
+def nodes_of(value: object) -> Iterator[object]:
+    """The value itself and everything in it."""
     waiting = [value]
     while waiting:
         node = waiting.pop()

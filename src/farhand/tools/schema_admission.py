@@ -20,7 +20,7 @@ from msgspec import Struct
 from farhand.core.outcome import canonical
 from farhand.core.tool import Schema, Tool
 from farhand.errors import BadTool
-from farhand.tools.check import compile_schema
+from farhand.tools.check import compile_schema, nodes_of
 from farhand.tools.docstring import clean_text
 from farhand.tools.to_json import shorten
 
@@ -130,7 +130,8 @@ _DRAFTS = ("http://json-schema.org/", "https://json-schema.org/")
 
 def _refuse_keywords(schema: Schema, what: str) -> None:
     """Anywhere in the schema, also in a definition that nothing refers to."""
-    for key, value in _members(schema):
+    objects = (node for node in nodes_of(schema) if isinstance(node, dict))
+    for key, value in (member for node in objects for member in node.items()):
         # a property may have any name; its value is a schema, and none of these keywords takes one
         if key in _REFUSED and (isinstance(value, str) or key.startswith("unevaluated")):
             raise BadTool(
@@ -183,17 +184,6 @@ def _refuse_cost(schema: Schema, what: str) -> None:
     cost = _cost(canonical(schema))
     if cost.steps > MOST_STEPS // SMALL_INPUT or cost.matching > MOST_MATCHING // SMALL_INPUT:
         raise BadTool(f"{what} would take too long to check.", hint="Simplify its choices and patterns.")
-
-
-def _members(value: object) -> Iterator[tuple[str, object]]:
-    waiting = [value]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, dict):
-            yield from node.items()
-            waiting.extend(node.values())
-        elif isinstance(node, list):
-            waiting.extend(node)
 
 
 _DESCRIPTIONS = ("description", "title", "$comment")
@@ -311,18 +301,14 @@ def _own_cost(part: Schema) -> CheckCost:
     """Without the subschemas in it."""
     choices = part.get("enum")
     compared = [*(choices if isinstance(choices, list) else ()), part.get("const")]
-    steps = 1 + COMPARED_NODE * sum(_nodes(value) for value in compared if isinstance(value, dict | list))
+    nested = (value for value in compared if isinstance(value, dict | list))
+    steps = 1 + COMPARED_NODE * sum(1 for value in nested for _ in nodes_of(value))
     if isinstance(part.get("multipleOf"), float):
         steps += ODD_FRACTION
     named = part.get("patternProperties")
     patterns = [part.get("pattern"), *(named if isinstance(named, dict) else ())]
     matching = sum(program_size(pattern) for pattern in patterns if isinstance(pattern, str))
     return CheckCost(steps, matching)
-
-
-def _nodes(value: object) -> int:
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + sum(_nodes(each) for each in inner)
 
 
 Subschema: TypeAlias = dict[str, object] | bool

@@ -51,9 +51,9 @@ def to_json(value: object) -> object:
     return _convert(value, DEEPEST)
 
 
-def is_small(value: object, at_most: int = SMALL) -> bool:
+def is_small(value: object) -> bool:
     """True if it converts to JSON quickly; False if that cannot be known without converting it."""
-    left, pending = at_most, [value]
+    left, pending = SMALL, [value]
     while pending:
         here = pending.pop()
         left -= len(here) if isinstance(here, _SIZED) else 1
@@ -95,10 +95,10 @@ def why_not_json(value: object) -> str:
     return "the value is not JSON"
 
 
-def path_text(place: Place, *, root: str = "the value") -> str:
-    """`rows[3].price`, in back-quotes; `root` for the whole."""
+def path_text(place: Place) -> str:
+    """`rows[3].price`, in back-quotes; "the value" for the whole."""
     if not place:
-        return root
+        return "the value"
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     return f"`{shorten(text.removeprefix('.'))}`"
 

@@ -92,7 +92,7 @@ def test_a_file_that_is_gone_or_broken_lets_nobody_in_and_says_so_without_tokens
 
 @requirement("auth:token-file")
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         (entry("short-secret", "x"), "too short"),
         (entry(ADA, "x", 'scopes = ["root"]'), "no scope 'root'"),
@@ -107,12 +107,12 @@ def test_a_file_that_is_gone_or_broken_lets_nobody_in_and_says_so_without_tokens
     ],
 )
 def test_a_file_that_makes_no_sense_is_refused_at_the_start_without_repeating_a_token(
-    path: Path, text: str, said: str
+    path: Path, text: str, reason: str
 ) -> None:
     write(path, text)
     with pytest.raises(BadSetting) as refused:
         TokenFile(path)
-    assert said in str(refused.value)
+    assert reason in str(refused.value)
     assert ADA not in str(refused.value)
     assert "short-secret" not in str(refused.value)
 

@@ -67,11 +67,11 @@ def test_a_signed_token_says_who_asks() -> None:
 
 @requirement("auth:web-token")
 @pytest.mark.parametrize(
-    ("said", "may"),
+    ("scope", "may"),
     [("chat execute", {"chat", "execute"}), (["client"], {"client"}), ("root mail:read", set())],
 )
-def test_a_token_may_what_it_names_of_what_there_is(said: object, may: set[str]) -> None:
-    found = hook()(asking(signed(scope=said)))
+def test_a_token_may_what_it_names_of_what_there_is(scope: object, may: set[str]) -> None:
+    found = hook()(asking(signed(scope=scope)))
     assert found is not None
     assert found.scopes == may
 

@@ -80,7 +80,7 @@ async def test_bad_input_and_an_unknown_tool_are_refused_before_anyone_is_asked(
 
 
 @pytest.mark.parametrize(
-    ("input", "told"),
+    ("input", "expected"),
     [
         ({"url": "\ud800"}, "JSON cannot represent the input."),
         ({"url": "x" * 2_000_000}, "The input is larger than "),
@@ -88,12 +88,12 @@ async def test_bad_input_and_an_unknown_tool_are_refused_before_anyone_is_asked(
     ],
 )
 async def test_an_input_that_cannot_be_stored_is_told_to_the_model(
-    stage: Stage, input: Any, told: str
+    stage: Stage, input: Any, expected: str
 ) -> None:
     reply = await call_hand(stage.hands, "open_url", input, thread="t", key="t:1")
     assert isinstance(reply, ToolReply)
     assert reply.is_error
-    assert reply.text.startswith(told)
+    assert reply.text.startswith(expected)
     assert await stage.hands.service.keyed_call("t:1") is None
 
 
@@ -326,10 +326,10 @@ def test_every_id_of_a_conversation_names_a_thread_and_different_ones_name_diffe
 
 @requirement("bridges:thread-names")
 async def test_calls_stand_in_the_thread_that_the_id_of_a_conversation_names(stage: Stage) -> None:
-    told: list[str] = []
+    threads: list[str] = []
 
     async def note(settled: SettledCall) -> None:
-        told.append(settled.thread_id)
+        threads.append(settled.thread_id)
 
     odd = "ann@example.org/chats/7"
     stage.hands.on_settled(f"{thread_name(odd)}:", note)
@@ -341,10 +341,10 @@ async def test_calls_stand_in_the_thread_that_the_id_of_a_conversation_names(sta
         await stage.approve(call)
     assert called.result() == ToolReply("paid 3", content="paid 3")
 
-    async def is_told() -> bool:
-        return told == [thread_name(odd)]
+    async def is_notified() -> bool:
+        return threads == [thread_name(odd)]
 
-    await comes_true(is_told)
+    await comes_true(is_notified)
 
 
 @pytest.mark.parametrize("thread", [None, "", True, 1.5, ["t"]])

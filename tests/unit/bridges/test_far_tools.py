@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from farhand.bridges.bridge import ToolReply, call_hand
-from farhand.bridges.far_tools import declare_function, declare_own, list_far_tools
+from farhand.bridges.far_tools import convert_arguments, declare_own, list_far_tools
 from farhand.errors import BadTool, DuplicateTool, Misuse
 from tests.frameworks.stage import Stage
 
@@ -50,9 +50,7 @@ async def test_a_framework_s_own_tool_runs_once_behind_approval_and_is_not_liste
         declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
 
 
-def test_a_function_of_a_framework_s_tool_takes_nothing_but_its_input(tmp_path: Path) -> None:
-    hands = Stage("memory:", tmp_path).hands
-
+def test_a_function_of_a_framework_s_tool_takes_nothing_but_its_input() -> None:
     def delete_file(path: Path, context: object) -> str:
         return str(path)
 
@@ -60,9 +58,9 @@ def test_a_function_of_a_framework_s_tool_takes_nothing_but_its_input(tmp_path: 
     with pytest.raises(
         BadTool, match="`delete_file` takes `context`, which no longer exists when a person approves"
     ):
-        declare_function(hands, delete_file, name="delete_file", description="Deletes.", schema=schema)
+        convert_arguments(delete_file, "delete_file", schema)
     with pytest.raises(BadTool, match="takes `path`"):
-        declare_function(hands, delete_file, name="delete_file", description="Deletes.", schema={})
+        convert_arguments(delete_file, "delete_file", {})
 
 
 async def test_a_function_of_a_framework_s_tool_gets_the_types_that_it_declares(stage: Stage) -> None:
@@ -70,7 +68,8 @@ async def test_a_function_of_a_framework_s_tool_gets_the_types_that_it_declares(
         return path.stem
 
     schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-    declare_function(stage.hands, stem_of, name="stem_of", description="The stem.", schema=schema)
+    function = convert_arguments(stem_of, "stem_of", schema)
+    declare_own(stage.hands, function, name="stem_of", description="The stem.", schema=schema)
     async with asyncio.TaskGroup() as group:
         call = call_hand(stage.hands, "stem_of", {"path": "a/b.txt"}, thread="t", key="t:1")
         called = group.create_task(call)

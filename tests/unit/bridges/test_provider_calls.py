@@ -56,7 +56,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 
 @requirement("bridges:approval")
 @pytest.mark.parametrize(
-    ("answer", "told", "paid"),
+    ("answer", "expected", "paid"),
     [
         (YES, "paid 3", ["paid 3"]),
         (Answer(approved=False, reason="too much"), "They gave this reason: too much", []),
@@ -65,12 +65,12 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
     ids=["yes", "no", "edited"],
 )
 async def test_the_model_is_told_what_the_person_decided(
-    kind: type[Loop], stage: Stage, answer: Answer, told: str, paid: list[str]
+    kind: type[Loop], stage: Stage, answer: Answer, expected: str, paid: list[str]
 ) -> None:
     async with looping(kind, stage, PAY) as loop, asyncio.TaskGroup() as group:
         run = group.create_task(loop.run(["Pay"], thread="t"))
         await stage.approve_next(answer)
-        assert told in await run
+        assert expected in await run
     assert stage.paid == paid
 
 
@@ -81,9 +81,9 @@ async def test_two_calls_of_one_message_wait_side_by_side(kind: type[Loop], stag
         pay, page = await stage.open_calls(2)
         await stage.answer(page, {"viewKey": "v1"})
         await stage.approve(pay)
-        told = await run
-    assert told.startswith("paid 3 | ")
-    assert "v1" in told
+        text = await run
+    assert text.startswith("paid 3 | ")
+    assert "v1" in text
 
 
 @requirement("bridges:deadline")
@@ -98,8 +98,8 @@ async def test_bad_input_goes_back_to_the_model_before_anyone_is_asked(
     kind: type[Loop], stage: Stage, ask: Ask
 ) -> None:
     async with looping(kind, stage, ask) as loop:
-        told = await loop.run(["Pay"], thread="t")
-    assert "amount" in told or "There is no tool 'play'" in told
+        text = await loop.run(["Pay"], thread="t")
+    assert "amount" in text or "There is no tool 'play'" in text
     assert await stage.hands.service.open_calls(Owner("local", "me")) == []
 
 
@@ -232,8 +232,8 @@ async def test_a_message_without_calls_or_with_odd_parts_asks_for_nothing(
     ask, name, _ = ODD[kind]
     odd: list[list[object]] = [[], [None], ["text"], [{}]]
     for parts in odd:
-        told = await ask(stage.hands, {"id": "m", name: parts}, thread="t")
-        assert (told["content"] if isinstance(told, dict) else told) == []
+        text = await ask(stage.hands, {"id": "m", name: parts}, thread="t")
+        assert (text["content"] if isinstance(text, dict) else text) == []
 
 
 async def test_odd_options_are_refused_in_words(kind: type[Loop], stage: Stage) -> None:

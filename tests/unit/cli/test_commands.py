@@ -141,8 +141,10 @@ def test_an_unknown_option_is_a_mistake_too(
 
 def test_what_was_not_said_is_left_to_others() -> None:
     assert ServeOptions().given() == {}
-    told = ServeOptions(port="1", allow_origin=["http://a.example"], open=True, config="x.toml", verbose=True)
-    assert told.given() == {
+    options = ServeOptions(
+        port="1", allow_origin=["http://a.example"], open=True, config="x.toml", verbose=True
+    )
+    assert options.given() == {
         "port": "1", "allow_origin": ["http://a.example"], "open": True, "log_level": "info",
     }  # fmt: skip
     assert ServeOptions(verbose=True, log_level="debug").given() == {"log_level": "debug"}

@@ -24,7 +24,7 @@ async def test_a_cut_stream_is_opened_again_and_the_handler_that_runs_goes_on() 
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
         runs: Counter[str] = Counter()
-        begun, go_on = asyncio.Event(), asyncio.Event()
+        started, go_on = asyncio.Event(), asyncio.Event()
 
         @client.tool
         async def slow(text: str) -> str:
@@ -34,13 +34,13 @@ async def test_a_cut_stream_is_opened_again_and_the_handler_that_runs_goes_on() 
                 text: Whatever.
             """
             runs[text] += 1
-            begun.set()
+            started.set()
             await go_on.wait()
             return text
 
         async with running(client), asyncio.TaskGroup() as group:
             outcome = group.create_task(call(server, "slow", {"text": "a"}))
-            await begun.wait()
+            await started.wait()
             for _ in range(3):
                 before = relay.connections
                 relay.cut()
@@ -69,7 +69,7 @@ async def _not(event: asyncio.Event) -> None:
 async def test_an_answer_is_sent_until_its_receipt() -> None:
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
-        begun, go_on = asyncio.Event(), asyncio.Event()
+        started, go_on = asyncio.Event(), asyncio.Event()
 
         @client.tool
         async def slow(text: str) -> str:
@@ -78,13 +78,13 @@ async def test_an_answer_is_sent_until_its_receipt() -> None:
             Args:
                 text: Whatever.
             """
-            begun.set()
+            started.set()
             await go_on.wait()
             return text
 
         async with running(client), asyncio.TaskGroup() as group:
             outcome = group.create_task(call(server, "slow", {"text": "a"}))
-            await begun.wait()
+            await started.wait()
             await relay.down()
             go_on.set()
             await _not(client.connected)
@@ -135,7 +135,7 @@ async def test_a_client_that_is_started_first_waits_for_its_server() -> None:
 async def test_a_handler_whose_call_ended_while_the_line_was_down_stops_when_it_reports() -> None:
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
-        begun, ended = asyncio.Event(), asyncio.Event()
+        started, ended = asyncio.Event(), asyncio.Event()
 
         @client.tool
         async def slow(text: str) -> str:
@@ -144,7 +144,7 @@ async def test_a_handler_whose_call_ended_while_the_line_was_down_stops_when_it_
             Args:
                 text: Whatever.
             """
-            begun.set()
+            started.set()
             try:
                 while True:
                     current().progress("still at it")
@@ -155,7 +155,7 @@ async def test_a_handler_whose_call_ended_while_the_line_was_down_stops_when_it_
         async with running(client):
             async with asyncio.TaskGroup() as group:
                 outcome = group.create_task(call(server, "slow", {"text": "a"}))
-                await begun.wait()
+                await started.wait()
                 await relay.down()
                 [lost] = await server.service.open_calls(LOCAL)
                 await server.service.desk.settle(LOCAL, Result(call_id=lost.call_id, outcome=Success("hand")))
@@ -171,7 +171,7 @@ async def test_a_client_ends_though_its_server_is_gone(monkeypatch: pytest.Monke
     monkeypatch.setattr("farhand.client.executor.LAST_RESULT_SEC", 0.2)
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token, finish_within=0.1)
-        begun = asyncio.Event()
+        started = asyncio.Event()
 
         @client.tool
         async def forever(text: str) -> str:
@@ -180,14 +180,14 @@ async def test_a_client_ends_though_its_server_is_gone(monkeypatch: pytest.Monke
             Args:
                 text: Whatever.
             """
-            begun.set()
+            started.set()
             await asyncio.Event().wait()
             return text
 
         async with asyncio.TaskGroup() as group:
             async with running(client) as run:
                 outcome = group.create_task(call(server, "forever", {"text": "a"}))
-                await begun.wait()
+                await started.wait()
                 await relay.down()
                 client.stop()
                 await run

@@ -68,14 +68,14 @@ async def test_people_who_watch_hear_how_far_a_call_is() -> None:
             await seen.wait()
             return text
 
-        async def heard() -> list[CallProgressed]:
+        async def progress() -> list[CallProgressed]:
             page = await server.service.context.log.feed(LOCAL, after=0, limit=100)
             return [news.event for news in page if isinstance(news.event, CallProgressed)]
 
         async with running(client), asyncio.TaskGroup() as group:
             outcome = group.create_task(call(server, "slow", {"text": "all"}))
-            [said] = await eventually(heard)
-            assert (said.tool, said.text) == ("client_notes_slow", "half of it")
+            [report] = await eventually(progress)
+            assert (report.tool, report.text) == ("client_notes_slow", "half of it")
             seen.set()
             assert await outcome == Success("all")
 

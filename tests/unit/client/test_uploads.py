@@ -30,14 +30,14 @@ async def test_a_handler_brings_a_file_and_its_result_refers_to_it() -> None:
             outcome = await call(server, "chart", {"title": "sales"})
         assert isinstance(outcome, Success)
         assert isinstance(outcome.output, dict)
-        told = outcome.output["chart"]
-        assert (told["name"], told["type"], told["size"]) == ("sales ü.png", "image/png", len(CHART))
-        loaded = await server.service.files.load(LOCAL, told["ref"])
+        file = outcome.output["chart"]
+        assert (file["name"], file["type"], file["size"]) == ("sales ü.png", "image/png", len(CHART))
+        loaded = await server.service.files.load(LOCAL, file["ref"])
         assert loaded is not None
         assert loaded[1] == CHART
         # it goes with the thread of the call
         await server.service.delete(LOCAL, "t1")
-        assert await server.service.files.load(LOCAL, told["ref"]) is None
+        assert await server.service.files.load(LOCAL, file["ref"]) is None
 
 
 async def test_a_file_that_the_server_does_not_take_is_said_in_its_words() -> None:

@@ -21,7 +21,7 @@ async def test_a_store_that_is_away_is_told_once_for_as_long_as_it_lasts(
     await cluster._supervise(watch)
     assert caplog.text.count("cannot sync clients") == 1
     # another time is another trouble
-    monkeypatch.setattr(cluster, "SAME_TROUBLE_SEC", -1.0)
+    monkeypatch.setattr(cluster, "SAME_FAILURE_SEC", -1.0)
     left.append(StoreDown("The store could not be read."))
     await cluster._supervise(watch)
     assert caplog.text.count("cannot sync clients") == 2

@@ -56,10 +56,10 @@ def test_an_absolute_path_into_the_folder_is_as_good_as_a_relative_one(folder: S
     ],
 )
 def test_any_other_path_is_refused_and_nothing_is_lost(folder: Scratch, path: str, why: str) -> None:
-    with pytest.raises(CannotDelete, match=why) as told:
+    with pytest.raises(CannotDelete, match=why) as refused:
         folder.delete(path)
-    assert str(told.value).startswith("Not deleted: ")
-    assert str(folder.folder.parent) not in str(told.value)
+    assert str(refused.value).startswith("Not deleted: ")
+    assert str(folder.folder.parent) not in str(refused.value)
     assert folder.files() == sorted(SAMPLES)
     assert (folder.folder.parent / "secret.txt").read_text() == "keep me"
 

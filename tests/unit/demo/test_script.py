@@ -257,17 +257,17 @@ async def test_a_form_that_is_not_opened_again_does_not_stop_the_report() -> Non
 
 
 @pytest.mark.parametrize(
-    ("prompt", "told"),
+    ("prompt", "answer"),
     [
         ("Make me a coffee", "There is no tool `make_coffee`"),
         ("bad input", "Invalid input for `get_current_weather`"),
     ],
 )
-async def test_a_wrong_call_is_told_by_the_tools_and_passed_on(prompt: str, told: str) -> None:
+async def test_a_wrong_call_is_told_by_the_tools_and_passed_on(prompt: str, answer: str) -> None:
     def checked(call: Asked) -> Outcome:
         return TOOLS.check(call.tool, call.input) or succeed(call)
 
-    assert told in await Play(prompt).until_answered(checked)
+    assert answer in await Play(prompt).until_answered(checked)
 
 
 async def test_the_model_breaks_when_it_is_asked_to() -> None:

@@ -44,7 +44,7 @@ class Talk:
         return Prompt(self.messages, offered, "be brief", "thr_1")
 
 
-async def heard(model: Model, talk: Talk) -> list[ModelEvent]:
+async def collect(model: Model, talk: Talk) -> list[ModelEvent]:
     return [event async for event in model.stream(talk.prompt())]
 
 

@@ -135,12 +135,12 @@ async def test_a_connection_serves_the_next_request_and_no_cookie_is_kept_below_
 
 
 async def test_what_has_arrived_is_read_without_waiting_for_more() -> None:
-    said = asyncio.Event()
+    answered = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(CHUNKED + b"3\r\none\r\n3\r\ntwo\r\n")
-        await said.wait()
+        await answered.wait()
         writer.write(b"5\r\nthree\r\n0\r\n\r\n")
 
     async with serving(serve) as url, connected_client() as client, client.stream("POST", url) as response:
@@ -148,7 +148,7 @@ async def test_what_has_arrived_is_read_without_waiting_for_more() -> None:
         first = b""
         while first != b"onetwo":
             first += await anext(chunks)
-        said.set()
+        answered.set()
         assert [chunk async for chunk in chunks] == [b"three"]
 
 

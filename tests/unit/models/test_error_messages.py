@@ -9,7 +9,7 @@ from tests.requirement import requirement
 pytestmark = requirement("models:trouble")
 
 
-def told(status: int | None, words: str = "", code: str = "") -> str:
+def message_of(status: int | None, words: str = "", code: str = "") -> str:
     trouble = ProviderError(
         provider="Acme", model="a-1", key_setting="ACME_KEY", status=status, words=words, code=code
     )
@@ -42,11 +42,11 @@ def told(status: int | None, words: str = "", code: str = "") -> str:
     ],
 )
 def test_each_trouble_has_a_sentence_and_a_next_step(status: int | None, sentence: str) -> None:
-    assert told(status) == sentence
+    assert message_of(status) == sentence
 
 
 def test_a_limit_says_that_waiting_helps() -> None:
-    assert "Wait a minute" in told(429)
+    assert "Wait a minute" in message_of(429)
 
 
 def test_the_providers_own_words_are_told_in_one_line_of_bearable_length() -> None:
@@ -79,7 +79,7 @@ def test_people_who_chat_are_told_nothing_of_the_operators(status: int | None) -
     ],
 )
 def test_a_conversation_that_is_too_long_is_known_by_many_words(words: str, code: str) -> None:
-    assert told(400, words, code).startswith("The conversation is too long for a-1.")
+    assert message_of(400, words, code).startswith("The conversation is too long for a-1.")
 
 
 def test_an_answer_that_breaks_off_says_why_if_that_is_known() -> None:
@@ -120,8 +120,8 @@ def test_a_server_that_wants_a_key_is_told_apart_from_one_that_refuses_it() -> N
 @pytest.mark.parametrize("status", [401, 403, 404, 400])
 def test_a_web_page_is_not_repeated_but_named(status: int) -> None:
     page = "HTTP: <!DOCTYPE html>\n<html><title>nginx</title></html>"
-    assert told(status, page) == (
+    assert message_of(status, page) == (
         f"The server at this address is not Acme: it sent a web page ({status}). "
         "Check the address (base_url)."
     )
-    assert told(502, page) == "Acme has an internal error (502). Send the message again later."
+    assert message_of(502, page) == "Acme has an internal error (502). Send the message again later."

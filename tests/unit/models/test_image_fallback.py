@@ -36,7 +36,7 @@ class Provider:
         yield Stop("end")
 
 
-async def said(seeing: ImageFallback, provider: Provider, *refs: str) -> list[ModelEvent]:
+async def ask(seeing: ImageFallback, provider: Provider, *refs: str) -> list[ModelEvent]:
     sent = [UserMessage(ref, (File(ref, "a.png", "image/png", 3),)) for ref in refs]
     prompt = Prompt(sent, images=dict.fromkeys(refs, PHOTO))
     return [event async for event in seeing.stream(prompt, provider.ask)]
@@ -53,24 +53,24 @@ async def said(seeing: ImageFallback, provider: Provider, *refs: str) -> list[Mo
 )
 async def test_images_that_are_refused_are_left_out_then_and_later(status: int, words: str) -> None:
     seeing, provider = ImageFallback(), Provider(status, words)
-    assert await said(seeing, provider, OLD) == [Stop("end")]
-    assert await said(seeing, provider, OLD) == [Stop("end")]
+    assert await ask(seeing, provider, OLD) == [Stop("end")]
+    assert await ask(seeing, provider, OLD) == [Stop("end")]
     assert provider.asked == [{OLD}, set(), set()]
 
 
 async def test_after_a_restart_refused_images_are_tried_once_more_and_then_left_out_again() -> None:
     provider = Provider(400, "no image please")
-    await said(ImageFallback(), provider, OLD)
+    await ask(ImageFallback(), provider, OLD)
     after_restart = ImageFallback()
-    assert await said(after_restart, provider, OLD) == [Stop("end")]
-    assert await said(after_restart, provider, OLD) == [Stop("end")]
+    assert await ask(after_restart, provider, OLD) == [Stop("end")]
+    assert await ask(after_restart, provider, OLD) == [Stop("end")]
     assert provider.asked == [{OLD}, set(), {OLD}, set(), set()]
 
 
 async def test_a_new_image_is_tried_once() -> None:
     seeing, provider = ImageFallback(), Provider(400, "no image please")
-    await said(seeing, provider, OLD)
-    await said(seeing, provider, OLD, NEW)
+    await ask(seeing, provider, OLD)
+    await ask(seeing, provider, OLD, NEW)
     assert provider.asked == [{OLD}, set(), {NEW}, set()]
 
 
@@ -82,16 +82,16 @@ async def test_a_new_image_is_tried_once() -> None:
 async def test_other_trouble_stays_what_it_is(provider: Provider) -> None:
     seeing = ImageFallback()
     with pytest.raises(ModelFault):
-        await said(seeing, provider, OLD)
+        await ask(seeing, provider, OLD)
     assert provider.asked == [{OLD}]
 
 
 async def test_images_are_innocent_if_it_does_not_go_without_them_either() -> None:
     seeing, provider = ImageFallback(), Provider(400, "tools.0 draw_image: bad schema", always=True)
     with pytest.raises(ModelFault):
-        await said(seeing, provider, OLD)
+        await ask(seeing, provider, OLD)
     provider.always = False
-    await said(seeing, provider, OLD)
+    await ask(seeing, provider, OLD)
     assert provider.asked == [{OLD}, set(), {OLD}, set()]
 
 
@@ -99,7 +99,7 @@ async def test_images_are_innocent_if_it_does_not_go_without_them_either() -> No
 async def test_a_server_that_broke_may_see_the_same_image_another_time(status: int) -> None:
     seeing, provider = ImageFallback(), Provider(status, "image input is not supported")
     for _ in range(2):
-        assert await said(seeing, provider, OLD) == [Stop("end")]
+        assert await ask(seeing, provider, OLD) == [Stop("end")]
     assert provider.asked == [{OLD}, set(), {OLD}, set()]
 
 
@@ -107,12 +107,12 @@ async def test_one_refused_image_does_not_cost_those_before_it() -> None:
     seeing, provider = ImageFallback(), Provider(400, "Could not process image")
     provider.only = NEW
     for _ in range(2):
-        assert await said(seeing, provider, OLD, NEW) == [Stop("end")]
+        assert await ask(seeing, provider, OLD, NEW) == [Stop("end")]
     assert provider.asked == [{OLD, NEW}, {OLD}, {OLD}]
 
 
 async def test_a_model_without_eyes_is_shown_none_of_them() -> None:
     seeing, provider = ImageFallback(), Provider(400, "no image please")
     for _ in range(2):
-        assert await said(seeing, provider, OLD, NEW) == [Stop("end")]
+        assert await ask(seeing, provider, OLD, NEW) == [Stop("end")]
     assert provider.asked == [{OLD, NEW}, {OLD}, set(), set()]

@@ -72,8 +72,8 @@ def test_files_that_a_result_refers_to_are_told_by_name_type_and_size() -> None:
     sea = File(SEA, "sea.png", "image/png", 4)
     prompt = Prompt((), images={SEA: PHOTO}, files={SEA: sea, PLAN: PLAN_FILE, LOST: None})
     output = [{"ref": SEA}, {"deep": [{"ref": PLAN}]}, {"ref": LOST}, {"ref": OTHER}, {"ref": "blob_x"}]
-    told = render_result(resolved(Success(output)), ASKED, prompt).text.splitlines()
-    assert told[1:] == [
+    lines = render_result(resolved(Success(output)), ASKED, prompt).text.splitlines()
+    assert lines[1:] == [
         f"[{SEA}: file sea.png: image/png, 4 bytes]",
         f"[{PLAN}: file plan.pdf: application/pdf, 900 bytes]",
         f"[{LOST}: file not available]",

@@ -28,16 +28,16 @@ class Answered:
     request: Sent = field(default_factory=Sent)
 
 
-async def told(answered: Answered, max_retries: int = 2) -> list[str]:
-    heard: list[str] = []
-    with DelayListener(heard.append):
+async def delays_of(answered: Answered, max_retries: int = 2) -> list[str]:
+    sentences: list[str] = []
+    with DelayListener(sentences.append):
         await response_hook("Acme", max_retries)(answered)
-    return heard
+    return sentences
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
 async def test_a_busy_provider_is_told_without_its_name(status: int) -> None:
-    assert await told(Answered(status)) == ["The model is busy; trying again."]
+    assert await delays_of(Answered(status)) == ["The model is busy; trying again."]
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ async def test_how_long_it_takes_is_told_and_the_library_is_left_that_one_number
     headers: dict[str, str], seconds: str
 ) -> None:
     answered = Answered(429, headers)
-    (sentence,) = await told(answered)
+    (sentence,) = await delays_of(answered)
     assert sentence.startswith("The model is busy; trying again in ")
     assert headers == {"retry-after": seconds}
 
@@ -61,7 +61,7 @@ async def test_how_long_it_takes_is_told_and_the_library_is_left_that_one_number
 @pytest.mark.parametrize("after", ["soon", "0", "-5", "nan", "Wed, 21 Oct 2020 07:28:00 GMT", "Wed, 99 Xyz"])
 async def test_a_wait_that_makes_no_sense_is_left_to_the_library(after: str) -> None:
     headers = {"retry-after": after}
-    assert await told(Answered(429, headers)) == ["The model is busy; trying again."]
+    assert await delays_of(Answered(429, headers)) == ["The model is busy; trying again."]
     assert headers == {}
 
 
@@ -79,13 +79,13 @@ async def test_a_wait_that_makes_no_sense_is_left_to_the_library(after: str) -> 
     ids=lambda headers: str(headers)[:40],
 )
 async def test_too_long_a_wait_is_not_waited_for(headers: dict[str, str]) -> None:
-    assert await told(Answered(429, headers)) == []
+    assert await delays_of(Answered(429, headers)) == []
     assert headers["x-should-retry"] == "false"
     assert (retry_after_sec(headers) or 0) > LONGEST_WAIT_SEC
 
 
 async def test_a_provider_may_ask_for_another_try_of_anything() -> None:
-    assert await told(Answered(400, {"x-should-retry": "true"})) == ["The model is busy; trying again."]
+    assert await delays_of(Answered(400, {"x-should-retry": "true"})) == ["The model is busy; trying again."]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ async def test_a_provider_may_ask_for_another_try_of_anything() -> None:
     ids=["an answer", "an answer that says odd things", "a refusal", "not to be repeated", "the last try"],
 )
 async def test_what_is_not_asked_again_is_no_delay(answered: Answered) -> None:
-    assert await told(answered) == []
+    assert await delays_of(answered) == []
 
 
 async def test_nobody_has_to_listen() -> None:
@@ -110,13 +110,13 @@ async def test_nobody_has_to_listen() -> None:
 async def test_a_connection_that_failed_is_told_when_it_is_tried_again() -> None:
     hooks = retry_hooks("Acme", 2)
     (asks,), (hears,) = hooks["request"], hooks["response"]
-    heard: list[str] = []
+    sentences: list[str] = []
     first, second, third = (Sent({"x-stainless-retry-count": str(tried)}) for tried in range(3))
-    with DelayListener(heard.append):
+    with DelayListener(sentences.append):
         await asks(first)
-        assert heard == []
+        assert sentences == []
         await asks(second)
-        assert heard == ["The model could not be reached; trying again."]
+        assert sentences == ["The model could not be reached; trying again."]
         await hears(Answered(503, request=second))
         await asks(third)
-    assert heard[1:] == ["The model is busy; trying again."]
+    assert sentences[1:] == ["The model is busy; trying again."]

@@ -63,10 +63,10 @@ async def test_variables_and_the_file_reach_a_mounted_app(
         assert hands.settings.patience.lease == 8.0
         refused = await client.post("/assistant/api/chat", json={"id": "t", "messages": ["x" * 1000]})
         assert refused.status_code == 413
-        told = described(hands)
-        assert told["patience.lease"] == "8 (FARHAND_PATIENCE__LEASE)"
-        assert told["limits.chat_body"] == f"900 ({home / 'config.toml'})"
-        assert told["store"] == f"memory: ({home / 'config.toml'})"
+        values = described(hands)
+        assert values["patience.lease"] == "8 (FARHAND_PATIENCE__LEASE)"
+        assert values["limits.chat_body"] == f"900 ({home / 'config.toml'})"
+        assert values["store"] == f"memory: ({home / 'config.toml'})"
 
 
 async def test_an_argument_of_create_app_wins_even_if_it_equals_the_default(

@@ -34,7 +34,7 @@ class Stuck(MemoryStore):
 
 @pytest.mark.parametrize("is_gone", [False, True], ids=["still there", "gone"])
 async def test_a_request_cancelled_by_a_shutdown_is_told_to_retry(is_gone: bool) -> None:
-    store, told = Stuck(), list[Message]()
+    store, sent = Stuck(), list[Message]()
     app = create_app(
         Agent(model=ScriptedModel(["never"])), store=store, authenticate=lambda _: Principal("acme", "ann")
     )
@@ -42,7 +42,7 @@ async def test_a_request_cancelled_by_a_shutdown_is_told_to_retry(is_gone: bool)
     async def hear(message: Message) -> None:
         if is_gone:
             raise OSError("nobody is there")
-        told.append(message)
+        sent.append(message)
 
     async def receive() -> Message:
         return {"type": "http.request", "body": json.dumps(CHAT).encode(), "more_body": False}
@@ -54,12 +54,12 @@ async def test_a_request_cancelled_by_a_shutdown_is_told_to_retry(is_gone: bool)
         with pytest.raises(asyncio.CancelledError):
             await request
         store.goes_on.set()
-        assert [each["type"] for each in told] == (
+        assert [each["type"] for each in sent] == (
             [] if is_gone else ["http.response.start", "http.response.body"]
         )
-        if told:
-            assert (told[0]["status"], dict(told[0]["headers"])[b"retry-after"]) == (503, b"1")
-            assert b"shutting_down" in told[1]["body"]
+        if sent:
+            assert (sent[0]["status"], dict(sent[0]["headers"])[b"retry-after"]) == (503, b"1")
+            assert b"shutting_down" in sent[1]["body"]
 
 
 def _scope() -> dict[str, object]:

@@ -17,11 +17,11 @@ class Host:
     """A program with a handler of its own."""
 
     def __init__(self) -> None:
-        self.heard: list[int] = []
+        self.received: list[int] = []
         self.drained = asyncio.Event()
 
     def handle(self, number: int, frame: FrameType | None) -> None:
-        self.heard.append(number)
+        self.received.append(number)
 
     async def drain(self) -> None:
         self.drained.set()
@@ -40,7 +40,7 @@ async def test_a_signal_drains_and_reaches_the_handler_that_was_there(host: Host
     signals.open()
     signal.raise_signal(signal.SIGTERM)
     await asyncio.wait_for(host.drained.wait(), 10)
-    assert host.heard == [signal.SIGTERM]
+    assert host.received == [signal.SIGTERM]
     await signals.close()
     assert signal.getsignal(signal.SIGTERM) == host.handle
 
@@ -51,10 +51,10 @@ async def test_a_later_handler_is_kept_and_a_closed_app_only_calls_the_previous_
     second.open()
     await first.close()
     signal.raise_signal(signal.SIGTERM)
-    assert host.heard == [signal.SIGTERM]
+    assert host.received == [signal.SIGTERM]
     await second.close()
     signal.raise_signal(signal.SIGTERM)
-    assert host.heard == [signal.SIGTERM] * 2
+    assert host.received == [signal.SIGTERM] * 2
 
 
 async def test_pythons_own_interrupt_and_the_default_action_are_left_alone() -> None:
@@ -86,7 +86,7 @@ def test_an_app_may_be_started_again_in_another_event_loop(host: Host) -> None:
 
     for _ in range(2):
         asyncio.run(live())
-    assert host.heard == [signal.SIGTERM] * 2
+    assert host.received == [signal.SIGTERM] * 2
 
 
 def test_another_thread_installs_nothing(host: Host) -> None:

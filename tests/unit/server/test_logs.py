@@ -38,22 +38,22 @@ def written(
 
 
 def test_a_record_is_one_json_object_with_its_fields() -> None:
-    told = written(
+    record = written(
         "run r failed:\nwith two lines", extra={"run_id": "r", "odd": float("nan"), "path": Path("x")}
     )
-    assert (told["level"], told["logger"]) == ("ERROR", "farhand.runs")
-    assert told["message"] == "run r failed:\nwith two lines"
-    assert (told["run_id"], told["odd"], told["path"]) == ("r", "nan", "x")
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", told["time"])
+    assert (record["level"], record["logger"]) == ("ERROR", "farhand.runs")
+    assert record["message"] == "run r failed:\nwith two lines"
+    assert (record["run_id"], record["odd"], record["path"]) == ("r", "nan", "x")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", record["time"])
 
 
 def test_an_exception_is_part_of_the_object() -> None:
     try:
         raise ValueError("half a character \ud800")
     except ValueError as error:
-        told = written("it broke", error=error)
-    assert told["exception"].startswith("Traceback (most recent call last):\n")
-    assert told["exception"].endswith("ValueError: half a character ?")
+        record = written("it broke", error=error)
+    assert record["exception"].startswith("Traceback (most recent call last):\n")
+    assert record["exception"].endswith("ValueError: half a character ?")
 
 
 def test_a_stack_is_part_of_the_object() -> None:

@@ -91,9 +91,9 @@ def test_a_schema_is_compiled_once_per_content_and_not_kept_for_ever() -> None:
     ],
 )
 def test_what_is_no_usable_schema_is_refused_in_one_sentence(schema: Schema) -> None:
-    with pytest.raises(BadTool, match=r"A schema is not valid: .*local references") as told:
+    with pytest.raises(BadTool, match=r"A schema is not valid: .*local references") as refused:
         compile_schema(schema)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refused.value)
 
 
 @requirement("tools:linear-patterns")

@@ -198,7 +198,7 @@ def test_in_doubt_a_person_is_asked(decide: Any, gave: str, caplog: pytest.LogCa
 
 
 # Any: also what a type checker would refuse
-def told(summary: Any, output: object) -> str | None:
+def summary_of(summary: Any, output: object) -> str | None:
     def look(place: str) -> object:
         """Look.
 
@@ -230,10 +230,10 @@ def _break(output: object) -> str:
     ],
 )
 def test_an_output_is_told_in_a_few_words(summary: object, output: object, words: str | None) -> None:
-    assert told(summary, output) == words
+    assert summary_of(summary, output) == words
 
 
 def test_a_summary_function_cannot_change_the_output() -> None:
     output = {"rows": [1]}
-    assert told(lambda given: str(given["rows"].pop()), output) == "1"
+    assert summary_of(lambda given: str(given["rows"].pop()), output) == "1"
     assert output == {"rows": [1]}

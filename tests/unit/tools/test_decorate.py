@@ -121,10 +121,10 @@ def test_a_frontend_tool_without_returns_is_declared_with_a_warning_at_its_place
         """
         raise AssertionError
 
-    with pytest.warns(UserWarning, match="Frontend tool `ask` has no `Returns:`") as told:
+    with pytest.warns(UserWarning, match="Frontend tool `ask` has no `Returns:`") as warned:
         declared = tool(executor="frontend")(ask)
     assert declared.tool.name == "ask"
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert tool(ask).tool.executor is Executor.SERVER
@@ -168,9 +168,9 @@ class _Callable:
     ],
 )
 def test_what_is_no_function_is_refused(function: Any, sentence: str) -> None:
-    with pytest.raises(BadTool) as told:
+    with pytest.raises(BadTool) as refused:
         tool(function)
-    assert sentence in str(told.value)
+    assert sentence in str(refused.value)
 
 
 def test_a_bad_knob_is_refused_before_anything_else() -> None:
@@ -237,9 +237,9 @@ def test_any_callable_that_takes_the_members_will_do(function: Callable[..., obj
     ],
 )
 def test_an_explicit_tool_that_cannot_work_is_refused(schema: Any, function: Any, sentence: str) -> None:
-    with pytest.raises(BadTool) as told:
+    with pytest.raises(BadTool) as refused:
         declare_explicitly("visit", "Visit.", schema, function, {})
-    assert str(told.value).startswith(sentence)
+    assert str(refused.value).startswith(sentence)
 
 
 @pytest.mark.parametrize(("name", "description"), [("no name", "Visit."), ("visit", " \u202e")])

@@ -83,7 +83,7 @@ def raising_later(error: BaseException) -> Callable[[], Awaitable[object]]:
 @requirement("tools:exception")
 @pytest.mark.parametrize("make", [raising, raising_later])
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (ValueError("no such city"), "ValueError: no such city"),
         (KeyError("x"), "KeyError: 'x'"),
@@ -99,26 +99,26 @@ def raising_later(error: BaseException) -> Callable[[], Awaitable[object]]:
 async def test_whatever_is_raised_is_a_failure_with_class_and_message(
     make: Callable[[BaseException], Callable[[], object]],
     error: BaseException,
-    told: str,
+    expected: str,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     # half a character in a captured log cannot be sent to the process that collects the reports
     caplog.set_level(logging.CRITICAL, logger="farhand.tools")
-    assert await run(make(error)) == Failure(told, public="The tool failed.")
+    assert await run(make(error)) == Failure(expected, public="The tool failed.")
 
 
 @pytest.mark.parametrize("make", [raising, raising_later])
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "expected"),
     [
         (ToolFailed("The shop is closed on Sundays."), Failure("The shop is closed on Sundays.")),
         (ToolFailed(), Failure("ToolFailed", public="The tool failed.")),
     ],
 )
 async def test_a_tool_may_fail_in_its_own_words(
-    make: Callable[[BaseException], Callable[[], object]], error: BaseException, told: Failure
+    make: Callable[[BaseException], Callable[[], object]], error: BaseException, expected: Failure
 ) -> None:
-    assert await run(make(error)) == told
+    assert await run(make(error)) == expected
 
 
 @requirement("tools:exception")
@@ -152,7 +152,7 @@ def test_a_long_message_is_cut() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (math.nan, "`t` returned a value that JSON cannot represent: the value is not a finite number."),
         ({"a": [b""]}, "`t` returned a value that JSON cannot represent: `a[0]` is a bytes."),
@@ -160,7 +160,7 @@ def test_a_long_message_is_cut() -> None:
     ],
 )
 async def test_a_result_that_json_cannot_hold_is_a_failure_that_names_the_place(
-    value: object, told: str
+    value: object, expected: str
 ) -> None:
     async def later() -> object:
         return value
@@ -168,7 +168,7 @@ async def test_a_result_that_json_cannot_hold_is_a_failure_that_names_the_place(
     for function in (lambda: value, later):
         failed = await run(function)
         assert isinstance(failed, Failure)
-        assert failed.error.startswith(told)
+        assert failed.error.startswith(expected)
 
 
 class Grumpy(BaseModel):
@@ -198,8 +198,8 @@ async def test_a_model_that_cannot_write_itself_is_a_failure() -> None:
 async def test_a_sync_tool_that_does_not_finish_is_given_up() -> None:
     release = threading.Event()
     try:
-        told = Failure("`t` did not finish within 0.05 s; whether it took effect is unknown.")
-        assert await run(release.wait, within=0.05) == told
+        expected = Failure("`t` did not finish within 0.05 s; whether it took effect is unknown.")
+        assert await run(release.wait, within=0.05) == expected
     finally:
         release.set()
 
@@ -214,8 +214,8 @@ async def test_an_async_tool_that_does_not_finish_is_cancelled() -> None:
         finally:
             stopped.set()
 
-    told = Failure("`t` did not finish within 0.05 s; whether it took effect is unknown.")
-    assert await run(wait, within=0.05) == told
+    expected = Failure("`t` did not finish within 0.05 s; whether it took effect is unknown.")
+    assert await run(wait, within=0.05) == expected
     assert stopped.is_set()
 
 
@@ -224,8 +224,8 @@ async def test_a_sync_function_that_returns_an_awaitable_has_the_same_deadline()
     def wait() -> Awaitable[None]:
         return anyio.sleep_forever()
 
-    told = Failure("`t` did not finish within 0.05 s; whether it took effect is unknown.")
-    assert await run(wait, within=0.05) == told
+    expected = Failure("`t` did not finish within 0.05 s; whether it took effect is unknown.")
+    assert await run(wait, within=0.05) == expected
 
 
 @requirement("tools:timeout")
@@ -242,17 +242,17 @@ async def test_a_tool_that_answers_its_cancellation_is_too_late_all_the_same() -
             raise RuntimeError("interrupted") from None
 
     for function in (stubborn, angry):
-        told = await run(function, within=0.05)
-        assert isinstance(told, Failure)
-        assert told.error.startswith("`t` did not finish within 0.05 s")
+        outcome = await run(function, within=0.05)
+        assert isinstance(outcome, Failure)
+        assert outcome.error.startswith("`t` did not finish within 0.05 s")
 
 
 @requirement("tools:timeout")
 @pytest.mark.parametrize("within", [0, -1.0])
 async def test_without_time_left_the_tool_is_not_started(within: float) -> None:
     started: list[int] = []
-    told = await run(lambda: started.append(1), within=within)
-    assert told == Failure("`t` did not finish within 0 s; whether it took effect is unknown.")
+    outcome = await run(lambda: started.append(1), within=within)
+    assert outcome == Failure("`t` did not finish within 0 s; whether it took effect is unknown.")
     assert started == []
 
 

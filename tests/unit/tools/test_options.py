@@ -64,9 +64,9 @@ async def _later(input: dict[str, object]) -> bool:
     ],
 )
 def test_an_option_with_a_wrong_value_is_refused(option: str, value: object, takes: str) -> None:
-    with pytest.raises(BadTool) as told:
+    with pytest.raises(BadTool) as refused:
         check_options({option: value}, "t")
-    assert str(told.value).startswith(f"`{option}` of tool `t` {takes}")
+    assert str(refused.value).startswith(f"`{option}` of tool `t` {takes}")
 
 
 def test_a_misspelt_option_is_refused_and_the_right_one_is_suggested() -> None:

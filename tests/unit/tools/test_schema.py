@@ -301,9 +301,9 @@ def test_without_a_return_annotation_there_is_no_output_schema() -> None:
     ],
 )
 def test_a_type_that_json_cannot_describe_is_refused(hint: object) -> None:
-    with pytest.raises(BadTool, match=r"(Parameter `x` of|A type hint of) tool `f`") as told:
+    with pytest.raises(BadTool, match=r"(Parameter `x` of|A type hint of) tool `f`") as refused:
         with_hint(hint)
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_a_return_type_that_json_cannot_describe_is_refused() -> None:
@@ -396,9 +396,9 @@ def _hidden_default(x: Annotated[int, Field(default=3)]) -> None:
 def test_a_default_that_its_own_type_refuses_is_refused_in_words(
     hint: object, default: object, words: str
 ) -> None:
-    with pytest.raises(BadTool) as told:
+    with pytest.raises(BadTool) as refused:
         with_hint(hint, default)
-    assert str(told.value).startswith(f"Parameter `x` of tool `f` has {words}")
+    assert str(refused.value).startswith(f"Parameter `x` of tool `f` has {words}")
 
 
 @pytest.mark.parametrize(
@@ -434,9 +434,9 @@ def test_a_default_of_the_type_itself_is_taken_however_json_spells_it(hint: obje
     ],
 )
 def test_what_a_model_could_only_guess_is_refused(function: Callable[..., object], sentence: str) -> None:
-    with pytest.raises(BadTool) as told:
+    with pytest.raises(BadTool) as refused:
         read_signature(function, "f")
-    assert str(told.value).startswith(sentence)
+    assert str(refused.value).startswith(sentence)
 
 
 def _trip(

@@ -92,14 +92,14 @@ def test_a_value_may_fit_too_well() -> None:
 def test_a_sentence_never_repeats_a_large_value(part: str | list[object], part_of_key: str) -> None:
     value, key = part * 1_000, part_of_key * 500
     schema: Schema = {"properties": {key: {"enum": ["a"], "maxLength": 1}}, "additionalProperties": False}
-    told = mismatch(schema, {key: value})
-    assert told is not None
-    assert len(told) < 400
-    assert "\n" not in told
+    sentence = mismatch(schema, {key: value})
+    assert sentence is not None
+    assert len(sentence) < 400
+    assert "\n" not in sentence
 
 
 def test_a_refusal_by_a_type_names_the_place_and_not_the_value() -> None:
-    with pytest.raises(ValidationError) as told:
+    with pytest.raises(ValidationError) as refused:
         TypeAdapter(dict[str, list[int]]).validate_python({"a": [1, "secret"]})
-    assert describe_refusal(told.value).startswith("`a[1]` was refused: Input should be a valid integer")
-    assert "secret" not in describe_refusal(told.value)
+    assert describe_refusal(refused.value).startswith("`a[1]` was refused: Input should be a valid integer")
+    assert "secret" not in describe_refusal(refused.value)

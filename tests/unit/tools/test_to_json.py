@@ -144,9 +144,9 @@ def _numbers() -> Iterator[int]:
     ],
 )
 def test_what_json_cannot_hold_is_named_with_its_place(value: object, sentence: str) -> None:
-    with pytest.raises(NotJson) as told:
+    with pytest.raises(NotJson) as refused:
         to_json(value)
-    assert str(told.value) == sentence
+    assert str(refused.value) == sentence
 
 
 def _nested(levels: int) -> object:

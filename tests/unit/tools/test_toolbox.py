@@ -147,15 +147,15 @@ def test_an_error_while_including_several_includes_none_of_them() -> None:
 
 @requirement("tools:unknown")
 async def test_an_unknown_tool_is_named_with_those_that_come_close(box: Toolbox) -> None:
-    told = Failure("There is no tool `get_times`. Did you mean `get_time`?")
-    assert box.check("get_times", {}) == told
-    assert await box.execute("get_times", {}) == told
+    expected = Failure("There is no tool `get_times`. Did you mean `get_time`?")
+    assert box.check("get_times", {}) == expected
+    assert await box.execute("get_times", {}) == expected
 
 
 @requirement("tools:unknown")
 def test_where_nothing_comes_close_the_tools_are_listed_briefly(box: Toolbox) -> None:
-    told = Failure("There is no tool `xyzzy`. Available tools: `plain_function`, `get_time`, `open_url`.")
-    assert box.check("xyzzy", {}) == told
+    expected = Failure("There is no tool `xyzzy`. Available tools: `plain_function`, `get_time`, `open_url`.")
+    assert box.check("xyzzy", {}) == expected
     assert Toolbox().check("xyzzy", {}) == Failure("There is no tool `xyzzy`. Available tools: none.")
     for number in range(30):
         box.add(f"tool_{number}", "Do.", {}, dict)
@@ -168,7 +168,7 @@ def test_where_nothing_comes_close_the_tools_are_listed_briefly(box: Toolbox) ->
 
 @requirement("tools:bad-input")
 @pytest.mark.parametrize(
-    ("name", "input", "told"),
+    ("name", "input", "expected"),
     [
         ("plain_function", {"city": "Bonn"}, None),
         ("plain_function", {}, "Invalid input for `plain_function`: `city` is missing."),
@@ -178,22 +178,22 @@ def test_where_nothing_comes_close_the_tools_are_listed_briefly(box: Toolbox) ->
     ],
 )
 def test_input_is_checked_for_every_executor(
-    box: Toolbox, name: str, input: object, told: str | None
+    box: Toolbox, name: str, input: object, expected: str | None
 ) -> None:
     failed = box.check(name, input)
-    assert (failed is None) if told is None else (failed is not None and told in failed.error)
+    assert (failed is None) if expected is None else (failed is not None and expected in failed.error)
 
 
 @requirement("tools:bad-input")
 async def test_a_tool_is_not_run_with_bad_input(box: Toolbox) -> None:
-    told = await box.execute("plain_function", {"city": 3})
-    assert told == Failure("Invalid input for `plain_function`: `city` must be a string, got an integer.")
+    result = await box.execute("plain_function", {"city": 3})
+    assert result == Failure("Invalid input for `plain_function`: `city` must be a string, got an integer.")
 
 
 @requirement("tools:frontend-body")
 async def test_a_frontend_tool_is_not_executed_here(box: Toolbox) -> None:
-    told = await box.execute("open_url", {"url": "https://example.com"})
-    assert told == Failure("`open_url` runs in the frontend, not on the server.")
+    result = await box.execute("open_url", {"url": "https://example.com"})
+    assert result == Failure("`open_url` runs in the frontend, not on the server.")
 
 
 @requirement("tools:decorator")
@@ -217,8 +217,8 @@ async def test_the_deadline_is_the_callers_else_the_tools_else_two_minutes(
     box = Toolbox()
     box.add("patient", "Wait.", {}, anyio.sleep_forever)
     box.add("hasty", "Wait.", {}, anyio.sleep_forever, timeout_sec=5)
-    told = Failure("`hasty` did not finish within 0.05 s; whether it took effect is unknown.")
-    assert await box.execute("hasty", {}, within=0.05) == told
+    expected = Failure("`hasty` did not finish within 0.05 s; whether it took effect is unknown.")
+    assert await box.execute("hasty", {}, within=0.05) == expected
     monkeypatch.setattr("farhand.tools.toolbox.run_tool_function", noted)
     await box.execute("hasty", {}, within=0.0)
     await box.execute("hasty", {})
@@ -310,9 +310,9 @@ def test_frontend_tools_join_the_others() -> None:
     ],
 )
 def test_frontend_tools_must_be_declared_as_such(given_tools: Iterable[object], sentence: str) -> None:
-    with pytest.raises(BadTool) as told:
+    with pytest.raises(BadTool) as refused:
         make_toolbox([], given_tools)
-    assert str(told.value).startswith(sentence)
+    assert str(refused.value).startswith(sentence)
 
 
 @pytest.mark.parametrize("given_tool", [None, 3, "get_time", get_time.tool, {"name": "x"}])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from urllib.parse import urlsplit
@@ -41,19 +42,16 @@ class RemoteServer:
     def events(self) -> Iterator[dict[str, object]]:
         """The server's events from now on, until the connection ends. The first one is empty: it means that
         the stream is open."""
-        connection, response = self._open("GET", "/api/events", None, None)
-        try:
-            if response.status != 200:
-                return
-            yield {}
-            yield from _events(response)
-        finally:
-            connection.close()
+        with self.open("/api/events") as response:
+            if response.status == 200:
+                yield {}
+                yield from _events(response)
 
     def _ask(self, method: str, path: str, body: object, within: float | None) -> object:
         content = None if body is None else _encode(body)
         try:
-            status, answer = self._send(method, path, content, within)
+            with self.open(path, method=method, content=content, within=within) as response:
+                status, answer = response.status, _read(response.read())
         except (OSError, HTTPException) as error:
             why = str(error) or type(error).__name__
             raise ServerUnreachable(
@@ -64,19 +62,11 @@ class RemoteServer:
             raise _refusal(status, answer)
         return answer
 
-    def _send(
-        self, method: str, path: str, content: bytes | None, within: float | None
-    ) -> tuple[int, object]:
-        connection, response = self._open(method, path, content, within)
-        try:
-            return response.status, _read(response.read())
-        finally:
-            connection.close()
-
-    def _open(
-        self, method: str, path: str, content: bytes | None, within: float | None
-    ) -> tuple[HTTPConnection, HTTPResponse]:
-        """The caller must close the connection."""
+    @contextmanager
+    def open(
+        self, path: str, *, method: str = "GET", content: bytes | None = None, within: float | None = None
+    ) -> Iterator[HTTPResponse]:
+        """The response before its body is read. `within` limits each wait for data, in seconds."""
         place = urlsplit(self.url)
         kind = HTTPSConnection if place.scheme == "https" else HTTPConnection
         connection = kind(place.hostname or "", place.port, timeout=within)
@@ -85,10 +75,9 @@ class RemoteServer:
             headers["authorization"] = f"Bearer {self.token}"
         try:
             connection.request(method, place.path.rstrip("/") + path, body=content, headers=headers)
-            return connection, connection.getresponse()
-        except BaseException:
+            yield connection.getresponse()
+        finally:
             connection.close()
-            raise
 
 
 def remote_server(url: str | None, token: str | None) -> RemoteServer:

@@ -24,6 +24,7 @@ from farhand.wire.visible_text import fold, visible_text
 _ANY_WIDTH = 10_000
 _NAME_AT_MOST = 40
 _VALUE_AT_MOST = 120
+_LINE_CHARS = 80
 # those that JSON does not escape; they occur only in strings
 _CONTROL = re.compile("[\x7f-\x9f]")
 
@@ -58,9 +59,9 @@ def print_json(value: object) -> None:
     Console().file.write(_CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
 
 
-def first_line(text: str, *, at_most: int = 80) -> str:
+def first_line(text: str) -> str:
     line = next((line for line in text.splitlines() if line.strip()), "")
-    return line if len(line) <= at_most else f"{line[: at_most - 1]}…"
+    return line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
 
 
 def format_input(given: object) -> str:

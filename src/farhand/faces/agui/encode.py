@@ -128,7 +128,7 @@ class AguiEncoder:
         self._shown = set(shown_calls)
         self._results = set(shown_results)
         self._step = 0
-        self._begun: set[int] = set()
+        self._own_steps: set[int] = set()
         """Steps that begin in this response."""
         self._attempts: dict[int, int] = {}
         self._texts: dict[int, str] = {}
@@ -237,7 +237,7 @@ class AguiEncoder:
         self._close_text()
         self._step = event.step
         if not self._is_silent:
-            self._begun.add(event.step)
+            self._own_steps.add(event.step)
 
     def _end_step(self, event: StepFinished) -> None:
         self._close_text()
@@ -312,7 +312,7 @@ class AguiEncoder:
         known = self._texts.get(call.step)
         if known is None:
             own = self._step_id(call.step)
-            known = own if call.step in self._begun else f"{own}:{call.call_id}"
+            known = own if call.step in self._own_steps else f"{own}:{call.call_id}"
             self._texts[call.step] = known
         return known
 

@@ -95,7 +95,7 @@ class AwaitingEncoder:
         )
         self._waiting = _Waiting()
         self._block: ContentBlock | None = None
-        self._begun = False
+        self._is_started = False
         self._at = opening.after
         self._end_of_block = opening.after
 
@@ -119,9 +119,9 @@ class AwaitingEncoder:
         return self._begin() + ending + DONE
 
     def _begin(self) -> bytes:
-        if self._begun:
+        if self._is_started:
             return b""
-        self._begun = True
+        self._is_started = True
         opening = self._opening
         tags = [_tag(META, opening.meta)]
         if opening.gap is not None:
@@ -204,7 +204,7 @@ class _Waiting:
 
     def __init__(self) -> None:
         self._asked: dict[str, AwaitedTool] = {}
-        self._elsewhere: set[str] = set()
+        self._at_clients: set[str] = set()
         self._parked = False
         self._is_sent = False
 
@@ -214,7 +214,7 @@ class _Waiting:
 
     @property
     def paused(self) -> bool:
-        return self._parked and bool(self._asked) and not self._elsewhere
+        return self._parked and bool(self._asked) and not self._at_clients
 
     def pauses_now(self) -> bool:
         """True once for each pause."""
@@ -232,7 +232,7 @@ class _Waiting:
                 self._open(event.executor, AwaitedTool(call_id, tool, input))
             case CallSettled(call_id=call_id):
                 self._asked.pop(call_id, None)
-                self._elsewhere.discard(call_id)
+                self._at_clients.discard(call_id)
                 if not self._asked:
                     # a tool that asked goes on without a word, and may ask again
                     self._parked = self._is_sent = False
@@ -249,7 +249,7 @@ class _Waiting:
             return
         self._asked.pop(tool.tool_use_id, None)
         if executor is Executor.CLIENT:
-            self._elsewhere.add(tool.tool_use_id)
+            self._at_clients.add(tool.tool_use_id)
 
 
 _CUT = (

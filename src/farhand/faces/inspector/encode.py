@@ -128,12 +128,12 @@ def encode_page(rows: list[InspectedRunRow], following: str | None) -> bytes:
     return encode(InspectedRuns(rows, following if following is not None else UNSET))
 
 
-def encode_run(recorded: RecordedRun, around: ServerFacts) -> bytes:
+def encode_run(recorded: RecordedRun, facts: ServerFacts) -> bytes:
     row, marks = recorded.row, recorded.marks
     rows = span_rows(recorded.entries, recorded.run.started_at)
     for each in rows:
         each.title = each.title if each.title is UNSET else redact_text(each.title)
-        each.cost = _cost(each, around.price)
+        each.cost = _cost(each, facts.price)
     return encode(
         InspectedRun(
             run=row,
@@ -142,12 +142,12 @@ def encode_run(recorded: RecordedRun, around: ServerFacts) -> bytes:
             now=row.seconds,
             kept=bool(recorded.entries),
             parks=sum(isinstance(entry.event, RunParked) for entry in recorded.entries),
-            model=around.model,
-            store=around.store,
+            model=facts.model,
+            store=facts.store,
             marks=[_mark(mark, recorded.run.started_at) for mark in marks],
             reconnects=sum(mark.kind == "resumed" for mark in marks),
             repeats=sum(mark.call_id is not None for mark in marks),
-            usage=_usage(rows, around.price),
+            usage=_usage(rows, facts.price),
             prompt=None if recorded.prompt is None else redact_text(recorded.prompt),
         )
     )
@@ -243,10 +243,10 @@ def encode_receipt(receipt: Receipt) -> bytes:
     return encode(InspectedReceipt(type(receipt).__name__.lower(), text))
 
 
-def encode_rerun(begun: Rerun | Unasked) -> bytes:
-    if isinstance(begun, Unasked):
-        return encode(InspectedRerun(repeats=list(begun.tools)))
-    return encode(InspectedRerun(begun.thread_id, begun.run_id))
+def encode_rerun(rerun: Rerun | Unasked) -> bytes:
+    if isinstance(rerun, Unasked):
+        return encode(InspectedRerun(repeats=list(rerun.tools)))
+    return encode(InspectedRerun(rerun.thread_id, rerun.run_id))
 
 
 def encode_clients(clients: Iterable[tuple[Client, bool, float | None, int]]) -> bytes:
@@ -366,7 +366,7 @@ def curl_of(call: Call, outcome: Outcome | None, address: str) -> str:
         return _post(f"{address}/api/tools/approve", _approval(call.approval.approval_id, outcome))
     if call.executor is Executor.SERVER:
         # only the server can answer it: the command reads its record
-        return f"curl {_quoted(f'{address}/api/inspect/calls/{call.call_id}')} {_SIGN_IN}"
+        return f"curl {shlex.quote(f'{address}/api/inspect/calls/{call.call_id}')} {_SIGN_IN}"
     return _post(f"{address}/api/tools/ack", _ack(call.call_id, outcome))
 
 
@@ -392,10 +392,6 @@ def _ack(call_id: str, outcome: Outcome | None) -> dict[str, object]:
 
 def _post(url: str, body: dict[str, object]) -> str:
     return (
-        f"curl {_quoted(url)} {_SIGN_IN} \\\n  -H 'Content-Type: application/json' \\\n"
-        f"  -d {_quoted(encode(body).decode())}"
+        f"curl {shlex.quote(url)} {_SIGN_IN} \\\n  -H 'Content-Type: application/json' \\\n"
+        f"  -d {shlex.quote(encode(body).decode())}"
     )
-
-
-def _quoted(text: str) -> str:
-    return shlex.quote(text)

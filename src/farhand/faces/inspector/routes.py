@@ -85,8 +85,8 @@ class ServerDetails:
     """Dollars for a million tokens in and out, by model."""
 
 
-def inspector_face(service: AgentService, sessions: ClientSessions, around: ServerDetails) -> Face:
-    endpoints = _Endpoints(service, sessions, around)
+def inspector_face(service: AgentService, sessions: ClientSessions, details: ServerDetails) -> Face:
+    endpoints = _Endpoints(service, sessions, details)
     reads: list[tuple[str, Endpoint, object, tuple[Parameter, ...]]] = [
         ("", endpoints.server, InspectedServer, ()),
         ("/runs", endpoints.runs, InspectedRuns, SEARCH),
@@ -126,10 +126,10 @@ def inspector_face(service: AgentService, sessions: ClientSessions, around: Serv
 
 
 class _Endpoints:
-    def __init__(self, service: AgentService, sessions: ClientSessions, around: ServerDetails) -> None:
+    def __init__(self, service: AgentService, sessions: ClientSessions, details: ServerDetails) -> None:
         self._service = service
         self._sessions = sessions
-        self._around = around
+        self._details = details
         self._listing = RunSearch(service)
 
     async def runs(self, request: Request) -> None:
@@ -146,12 +146,12 @@ class _Endpoints:
         asked = await self._service.answered_by(run)
         entries = await self._service.journal(run)
         model = self._service.spec.model.name
-        around = ServerFacts(model, self._around.store, price_of(self._around.prices, model))
+        facts = ServerFacts(model, self._details.store, price_of(self._details.prices, model))
         row = await asyncio.to_thread(run_row, run, title, calls, self._service.context.log.now())
         marks = self._marks(run, entries, calls)
         prompt = None if asked is None else text_of(asked)
         recorded = RecordedRun(run=run, row=row, entries=entries, marks=marks, prompt=prompt)
-        await request.reply(200, await asyncio.to_thread(encode_run, recorded, around))
+        await request.reply(200, await asyncio.to_thread(encode_run, recorded, facts))
 
     def _marks(self, run: Run, entries: Sequence[Entry], calls: Sequence[Call]) -> list[Mark]:
         seen = self._service.observations
@@ -164,8 +164,8 @@ class _Endpoints:
         """Begin a new run on a copy of the chat, from a step or a call of this run."""
         asked = decode_rerun(await request.json())
         run = await self._run(request)
-        begun = await self._service.rerun(run, asked, request.principal.claims)
-        await request.reply(200, encode_rerun(begun))
+        rerun = await self._service.rerun(run, asked, request.principal.claims)
+        await request.reply(200, encode_rerun(rerun))
 
     async def events_of(self, request: Request) -> None:
         """Read the last events of a run."""
@@ -176,7 +176,7 @@ class _Endpoints:
 
     async def test(self, request: Request) -> None:
         """Read a run as a pytest file."""
-        written = await self._around.write_test(self._service, await self._run(request))
+        written = await self._details.write_test(self._service, await self._run(request))
         await request.reply(200, encode(written))
 
     async def call(self, request: Request) -> None:
@@ -187,7 +187,7 @@ class _Endpoints:
         marks = [] if run is None else self._marks(run, entries, [call])
         # in a thread: redacting may take long
         body = await asyncio.to_thread(
-            encode_call, call, run, entries, self._around.wires, _address(request), marks
+            encode_call, call, run, entries, self._details.wires, _address(request), marks
         )
         await request.reply(200, body)
 
@@ -200,9 +200,9 @@ class _Endpoints:
                 f"The answer of '{call.tool}' cannot be sent again.",
                 hint="Only answers of clients and people can, as long as they are kept as they were sent.",
             )
-        await request.reply(200, encode_receipt(await self._bring(request.principal, call)))
+        await request.reply(200, encode_receipt(await self._send_again(request.principal, call)))
 
-    async def _bring(self, principal: Principal, call: Call) -> Receipt:
+    async def _send_again(self, principal: Principal, call: Call) -> Receipt:
         owner = principal.owner
         assert call.outcome is not None, "only what has an outcome is sent again"
         approval = call.approval
@@ -219,14 +219,14 @@ class _Endpoints:
 
     async def server(self, request: Request) -> None:
         """Who looks, and at which server."""
-        principal, around = request.principal, self._around
+        principal, details = request.principal, self._details
         shown = InspectedServer(
             tenant=principal.tenant,
             subject=principal.subject,
             model=self._service.spec.model.name,
-            store=around.store,
-            version=around.version,
-            wires=[wire.name for wire in around.wires],
+            store=details.store,
+            version=details.version,
+            wires=[wire.name for wire in details.wires],
         )
         await request.reply(200, encode(shown))
 

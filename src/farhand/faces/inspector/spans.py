@@ -59,7 +59,7 @@ def split_time(rows: Iterable[InspectedRow], seconds: float) -> InspectedFigures
     marks = sorted({0, whole, *(mark for _, start, end in pieces for mark in (start, end))})
     spent = dict.fromkeys(SpanKind, 0)
     for start, end in pairwise(marks):
-        busy = {kind for kind, begun, ended in pieces if begun <= start and end <= ended}
+        busy = {kind for kind, since, until in pieces if since <= start and end <= until}
         spent[next((kind for kind in SpanKind if kind in busy), SpanKind.SERVER)] += end - start
     return InspectedFigures(whole=whole, **{kind.value: spent[kind] for kind in SpanKind})
 
@@ -88,7 +88,7 @@ class _Bar:
         self._segments: list[InspectedSegment] = []
 
     @property
-    def after_yes(self) -> SpanKind:
+    def once_approved(self) -> SpanKind:
         """Who the call waits for once it is approved."""
         opened = self._opened
         if not isinstance(opened, CallOpened) or opened.executor is Executor.SERVER:
@@ -105,7 +105,7 @@ class _Bar:
         ):
             # a handler took it, and cards that are guessed are answered without a take
             self.kind = SpanKind.WAY
-        self.turn(SpanKind.SERVER if self.after_yes is SpanKind.SERVER else SpanKind.CLIENT, at)
+        self.turn(SpanKind.SERVER if self.once_approved is SpanKind.SERVER else SpanKind.CLIENT, at)
 
     def turn(self, kind: SpanKind | None, at: float, *, lost: bool = False) -> None:
         """Starts the next segment; None if the row has ended."""
@@ -179,7 +179,7 @@ class _Drawing:
         if isinstance(event, CallRejected):
             bar.end(at, "failure")
             return
-        bar.kind = SpanKind.PERSON if event.phase is Phase.ASKING else bar.after_yes
+        bar.kind = SpanKind.PERSON if event.phase is Phase.ASKING else bar.once_approved
 
     def _move(self, event: ApprovalAnswered | CallTaken | CallReleased | CallSettled, at: float) -> None:
         bar = self._calls.get(event.call_id)
@@ -188,7 +188,7 @@ class _Drawing:
             return
         match event:
             case ApprovalAnswered(approved=True):
-                bar.turn(bar.after_yes, at)
+                bar.turn(bar.once_approved, at)
             case ApprovalAnswered():
                 pass
             case CallTaken():

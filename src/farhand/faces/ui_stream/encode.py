@@ -82,10 +82,10 @@ class Chunks:
     """
 
     __slots__ = (
-        "_begun",
         "_block",
         "_dead_end",
         "_in_the_past",
+        "_is_started",
         "_kept_back",
         "_known",
         "_message_id",
@@ -115,7 +115,7 @@ class Chunks:
         self._past = past
         self._in_the_past = False
         self._known = known or {}
-        self._begun = False
+        self._is_started = False
         self._step: int | None = None
         self._step_open = False
         self._block: bytes | None = None
@@ -177,8 +177,8 @@ class Chunks:
         return [*self._begin([]), chunk("data-gap", data={"replay": True}, transient=True)]
 
     def _begin(self, chunks: ChunkList) -> ChunkList:
-        if not self._begun:
-            self._begun = True
+        if not self._is_started:
+            self._is_started = True
             chunks.append(start(self._message_id))
         return chunks
 

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import aclosing
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager
 
 from msgspec.structs import replace
 
 from farhand.errors import BadSetting, ModelFault, not_installed
 from farhand.models.anthropic.request import LONGEST_ID, LONGEST_NAME, former_tools_of, messages_of, tools_of
-from farhand.models.anthropic.stream import AnswerFailed, MessageDecoder, MessageEvent, decode_event
-from farhand.models.base import ModelEvent, Prompt
-from farhand.models.error_messages import ProviderError, model_fault, stream_cut
+from farhand.models.anthropic.stream import MessageDecoder, MessageEvent, decode_event
+from farhand.models.error_messages import AnswerFailed, ProviderError, model_fault, stream_cut
 from farhand.models.http_client import client_options
-from farhand.models.image_fallback import ImageFallback
-from farhand.models.prompt_encoding import PromptEncoder
+from farhand.models.prompt_encoding import PromptEncoder, ToolNames
+from farhand.models.provider_model import ModelRequest, ProviderModel, RawResponse
 from farhand.models.retry_after import retry_after_sec
 from farhand.models.settings import (
     CONNECT_SEC,
@@ -34,7 +32,6 @@ from farhand.models.settings import (
     request_options,
 )
 from farhand.models.sse_reader import SseReader
-from farhand.models.stream_guard import guard_stream
 
 try:
     import anthropic
@@ -52,7 +49,7 @@ _RESERVED = frozenset({"model", "messages", "system", "stream", "timeout"})
 _CONNECTION_LOST = (httpx2.HTTPError, httpx2.StreamError, ssl.SSLError, anyio.EndOfStream)
 
 
-class Anthropic:
+class Anthropic(ProviderModel[anthropic.AsyncAnthropic]):
     """Claude over Anthropic's Messages API; requires `pip install 'farhand[anthropic]'`.
 
     ```python
@@ -73,6 +70,9 @@ class Anthropic:
             `output_config`, Anthropic's own `tools`.
     """
 
+    longest_id = LONGEST_ID
+    longest_name = LONGEST_NAME
+
     # each is an option that a user of the model sets by name
     def __init__(  # noqa: PLR0913
         self,
@@ -85,7 +85,6 @@ class Anthropic:
         timeout_sec: float = TIMEOUT_SEC,
         options: Mapping[str, object] | None = None,
     ) -> None:
-        self.name = f"anthropic:{model}"
         self._model = check_model(model, "anthropic:claude-sonnet-5")
         self._max_tokens = max_tokens
         self._options = request_options(AsyncMessages.create, options, _RESERVED)
@@ -104,50 +103,37 @@ class Anthropic:
                 http_client=http_client,
             )
 
-        self._connection = _connected(client)
-        self._image_fallback = ImageFallback()
+        super().__init__(f"anthropic:{model}", "Anthropic", _connected(client))
 
-    async def stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        async with aclosing(self._image_fallback.stream(prompt, self._stream)) as events:
-            async for event in events:
-                yield event
+    def _decoder(self, names: ToolNames) -> MessageDecoder:
+        return MessageDecoder(names)
 
-    async def close(self) -> None:
-        await self._connection.close()
+    def _send(
+        self, client: anthropic.AsyncAnthropic, request: ModelRequest
+    ) -> AbstractAsyncContextManager[RawResponse]:
+        return client.messages.with_streaming_response.create(**request, stream=True)
 
-    async def _stream(self, prompt: Prompt) -> AsyncGenerator[ModelEvent, None]:
-        encoder = PromptEncoder(prompt, longest_id=LONGEST_ID, longest_name=LONGEST_NAME)
-        answer = MessageDecoder(encoder.names)
-        try:
-            async with aclosing(self._ask(encoder, answer)) as events:
-                async for event in events:
+    async def _read_events(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[MessageEvent, None]:
+        reader = SseReader()
+        async for chunk in chunks:
+            for sent in reader.feed(chunk):
+                event = decode_event(sent)
+                if event is not None:
                     yield event
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        try:
+            yield
         except anthropic.AnthropicError as error:
             raise self._fault(error) from error
         except AnswerFailed as failed:
-            # the status of the response was 200, sent long before
-            status = _STATUS_OF.get(failed.kind, 500)
-            raise model_fault(replace(self._trouble(failed.words), status=status)) from failed
+            status = _STATUS_OF.get(failed.code, 500)
+            raise model_fault(replace(self._provider_error(failed.words), status=status)) from failed
         except _CONNECTION_LOST as error:
             raise stream_cut("Anthropic", str(error)) from error
-        if answer.stop is None:
-            raise stream_cut("Anthropic")
-        yield answer.stop
 
-    async def _ask(self, encoder: PromptEncoder, answer: MessageDecoder) -> AsyncGenerator[ModelEvent, None]:
-        client = await self._connection.client()
-        sending = client.messages.with_streaming_response.create(**self._request(encoder), stream=True)
-        async with sending as response:
-            events = _read_events(response.iter_bytes())
-            async with (
-                aclosing(events),
-                aclosing(guard_stream("Anthropic", events, answer.decode)) as decoded,
-            ):
-                async for event in decoded:
-                    yield event
-
-    # Any: the library has a TypedDict for each shape; here a request is the JSON that is sent
-    def _request(self, encoder: PromptEncoder) -> dict[str, Any]:
+    def _request(self, encoder: PromptEncoder) -> ModelRequest:
         own, given = tools_of(encoder), self._options.get("tools")
         tools = [*own, *given] if isinstance(given, list | tuple) else own
         request = {
@@ -166,20 +152,20 @@ class Anthropic:
         return {**request, "tools": former, "tool_choice": {"type": "none"}} if former else request
 
     def _fault(self, error: anthropic.AnthropicError) -> ModelFault:
-        trouble = self._trouble(str(error))
+        seen = self._provider_error(str(error))
         if isinstance(error, anthropic.CredentialsError):
-            trouble = replace(trouble, status=401)
+            seen = replace(seen, status=401)
         if isinstance(error, anthropic.APIStatusError):
-            trouble = replace(
-                trouble,
+            seen = replace(
+                seen,
                 # a redirect without a target is not a status of the API
                 status=error.status_code if error.status_code >= 400 else 500,
                 words=error.api_message or error.message,
                 wait_sec=retry_after_sec(error.response.headers),
             )
-        return model_fault(trouble)
+        return model_fault(seen)
 
-    def _trouble(self, words: str) -> ProviderError:
+    def _provider_error(self, words: str) -> ProviderError:
         return ProviderError(provider="Anthropic", model=self._model, key_setting=KEY, words=words)
 
 
@@ -197,15 +183,6 @@ def _connected(
     if first.api_key:
         check_key(first.api_key, KEY)
     return connection
-
-
-async def _read_events(chunks: AsyncIterator[bytes]) -> AsyncGenerator[MessageEvent, None]:
-    reader = SseReader()
-    async for chunk in chunks:
-        for sent in reader.feed(chunk):
-            event = decode_event(sent)
-            if event is not None:
-                yield event
 
 
 _STATUS_OF = {

@@ -24,8 +24,7 @@ from farhand.core.thread import (
     UserMessage,
 )
 from farhand.models.base import Image
-from farhand.models.prompt_encoding import PromptEncoder, own_echo
-from farhand.models.provider_ids import calls_in_messages
+from farhand.models.prompt_encoding import PromptEncoder, calls_in_messages, own_echo
 from farhand.models.render import as_base64, render_input, render_user_parts
 from farhand.models.tool_schema import ToolDefinition
 

@@ -27,8 +27,8 @@ from farhand.models.base import (
     StopReason,
     TextDelta,
 )
-from farhand.models.prompt_encoding import tag_echo
-from farhand.models.provider_ids import ToolNames
+from farhand.models.error_messages import AnswerFailed
+from farhand.models.prompt_encoding import ToolNames, tag_echo
 from farhand.models.sse_reader import SseEvent
 from farhand.models.stream_guard import decode_json
 
@@ -115,15 +115,6 @@ class OtherEvent(Struct):
 MessageEvent: TypeAlias = (
     MessageStart | BlockStart | BlockDelta | BlockStop | MessageDelta | MessageStop | OtherEvent
 )
-
-
-class AnswerFailed(Exception):
-    """The stream contains an error instead of an answer."""
-
-    def __init__(self, kind: str, words: str) -> None:
-        super().__init__(words)
-        self.kind = kind
-        self.words = words
 
 
 def decode_event(sent: SseEvent) -> MessageEvent | None:

@@ -169,21 +169,21 @@ class ProviderBusy(Exception):
 
 
 @contextmanager
-def translate_errors(model: str, *, begun: bool) -> Iterator[None]:
+def translate_errors(model: str, *, is_answering: bool) -> Iterator[None]:
     """Translates errors to `ModelFault`; before the answer, to `BackboardRefusal` or `ProviderBusy`."""
     try:
         yield
     except BackboardAPIError as error:
         wait = _wait_of(error)
-        fault = _fault(error.status_code, _words(error), model, begun=begun, wait_sec=wait)
-        if not begun and error.status_code in {400, 404, 409, 422}:
+        fault = _fault(error.status_code, _words(error), model, is_answering=is_answering, wait_sec=wait)
+        if not is_answering and error.status_code in {400, 404, 409, 422}:
             raise BackboardRefusal(fault) from error
-        if not begun and _is_temporary(error):
+        if not is_answering and _is_temporary(error):
             raise ProviderBusy(fault, error.status_code, wait) from error
         raise fault from error
     except GARBLED as error:
         # not JSON, or not the record that the library expects
-        raise unreadable_stream(WHO) if begun else unexpected_response(WHO) from error
+        raise unreadable_stream(WHO) if is_answering else unexpected_response(WHO) from error
 
 
 def _words(error: Exception) -> str:
@@ -205,14 +205,14 @@ def _wait_of(error: BackboardAPIError) -> float | None:
 
 
 def _fault(
-    status: int | None, words: str, model: str, *, begun: bool, wait_sec: float | None = None
+    status: int | None, words: str, model: str, *, is_answering: bool, wait_sec: float | None = None
 ) -> ModelFault:
     if status is None and is_context_overflow(words):
         # in the middle of a stream there is no status
         status = 400
     if status is None and not words.startswith(_NO_ANSWER):
         return ModelFault("Backboard's run failed.", hint="Send the message again.", words=words)
-    if status is None and begun:
+    if status is None and is_answering:
         return stream_cut(WHO, words)
     return model_fault(
         ProviderError(

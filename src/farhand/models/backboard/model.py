@@ -143,7 +143,7 @@ class Backboard:
 
     async def _try(self, encoder: PromptEncoder) -> Round:
         client = await self._connection.client()
-        with translate_errors(self._model, begun=False):
+        with translate_errors(self._model, is_answering=False):
             assistant = await self._assistants.matching(client, encoder)
             continued = await self._continue(client, encoder, assistant)
             return continued or await self._start_over(client, encoder, assistant)
@@ -154,7 +154,7 @@ class Backboard:
         if position is None:
             return None
         try:
-            with translate_errors(self._model, begun=False):
+            with translate_errors(self._model, is_answering=False):
                 fits = position.place.assistant == assistant
                 events = await self._send_new(client, encoder, position) if fits else None
         except BackboardRefusal:
@@ -226,7 +226,7 @@ class Backboard:
                 return
             with (
                 suppress(BackboardRefusal, ProviderBusy, ModelFault),
-                translate_errors(self._model, begun=False),
+                translate_errors(self._model, is_answering=False),
             ):
                 await client.cancel_run(position.place.thread, position.run)
             _remember(self._left, position.run)
@@ -260,7 +260,7 @@ async def _chained(first: BackboardEvent | None, rest: Events) -> Events:
 
 
 async def _read(events: Events, model: str) -> Events:
-    with translate_errors(model, begun=True):
+    with translate_errors(model, is_answering=True):
         async with aclosing(events):
             async for event in events:
                 yield event

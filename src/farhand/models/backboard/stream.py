@@ -22,7 +22,7 @@ from farhand.models.base import (
     StopReason,
     TextDelta,
 )
-from farhand.models.provider_ids import ToolNames
+from farhand.models.prompt_encoding import ToolNames
 
 
 class RoundDecoder:

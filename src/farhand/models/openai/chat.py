@@ -33,10 +33,9 @@ from farhand.models.base import (
     StopReason,
     TextDelta,
 )
-from farhand.models.openai.client import answer_failed, create_chat, is_done
-from farhand.models.openai.model import ModelRequest, OpenAIModel, RawResponse
-from farhand.models.prompt_encoding import PromptEncoder, own_echo, tag_echo
-from farhand.models.provider_ids import ToolNames
+from farhand.models.openai.client import OpenAIModel, answer_failed, create_chat, is_done
+from farhand.models.prompt_encoding import PromptEncoder, ToolNames, own_echo, tag_echo
+from farhand.models.provider_model import ModelRequest, RawResponse
 from farhand.models.render import IMAGES_OF, as_data_url, join_text, render_input_text, render_user_parts
 from farhand.models.stream_guard import decode_json, usage_of
 
@@ -282,7 +281,7 @@ class _OpenCall:
         self.model_call_id = model_call_id or None
         self.pieces: list[str] = []
         self._name = ""
-        self._begun = False
+        self._is_started = False
 
     def is_new(self, name: str, model_call_id: str | None) -> bool:
         """True if a piece with this name begins another call, although it has the same index.
@@ -301,13 +300,13 @@ class _OpenCall:
             yield from self.begin()
         if text:
             self.pieces.append(text)
-            if self._begun:
+            if self._is_started:
                 yield InputDelta(self.index, text)
 
     def begin(self) -> Iterator[ModelEvent]:
-        if self._begun:
+        if self._is_started:
             return
-        self._begun = True
+        self._is_started = True
         yield CallStart(self.index, self._name, self.model_call_id)
         if self.pieces:
             yield InputDelta(self.index, "".join(self.pieces))

@@ -1,7 +1,7 @@
 """OpenAI's official library; the only module that imports it.
 
 Owns keys, addresses, what the library raises, and where an answer ends: at `[DONE]`, whatever follows, or
-with the bytes. Must not know which of the two APIs is used or what is in its events.
+with the bytes. Must not know what is in the events of either of the two APIs.
 """
 
 from __future__ import annotations
@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from farhand.errors import BadSetting, ModelFault, not_installed
-from farhand.models.error_messages import ProviderError, model_fault, stream_cut
+from farhand.models.error_messages import AnswerFailed, ProviderError, model_fault, stream_cut
 from farhand.models.http_client import client_options
+from farhand.models.provider_model import ProviderModel
 from farhand.models.retry_after import retry_after_sec
 from farhand.models.settings import (
     CONNECT_SEC,
@@ -27,6 +28,9 @@ from farhand.models.settings import (
     ProviderConnection,
     check_base_url,
     check_key,
+    check_model,
+    check_timeout,
+    request_options,
 )
 from farhand.models.sse_reader import SseEvent, SseReader
 
@@ -108,30 +112,47 @@ class Server(Struct, frozen=True):
         return self.base_url or os.environ.get(ADDRESS)
 
 
-class AnswerFailed(Exception):
-    """The stream contains an error instead of an answer."""
+class OpenAIModel(ProviderModel[openai.AsyncOpenAI]):
+    """Base of `OpenAI` and `OpenAIChat`, which complete it for their API."""
 
-    def __init__(self, code: str, words: str) -> None:
-        super().__init__(words)
-        self.code = code
-        self.words = words
+    provider: ClassVar[str]
+    example: ClassVar[str]
+    _create: ClassVar[Callable[..., object]]
+    """The library's function that sends a request."""
+    # Any: each API has its own events
+    _decode: ClassVar[Callable[..., Any]]
+    """Decodes the data of an event; None for one to skip."""
+    _reserved: ClassVar[frozenset[str]]
+    """Members of a request that a user cannot set."""
 
+    # each is an option that a user of the model sets by name
+    def __init__(
+        self,
+        model: str,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        max_retries: int = MAX_RETRIES,
+        timeout_sec: float = TIMEOUT_SEC,
+        options: Mapping[str, object] | None = None,
+    ) -> None:
+        self._model = check_model(model, self.example)
+        self._options = request_options(self._create, options, self._reserved)
+        self._server = Server(api_key, base_url, max_retries, check_timeout(timeout_sec))
+        connection = self._server.connection()
+        super().__init__(f"{self.provider}:{model}", self._server.label, connection)
 
-class RequestContext(Struct, frozen=True):
-    """The server and the model of a request, for error messages."""
-
-    label: str
-    model: str
-    has_key: bool = True
+    # Any: each API has its own events
+    def _read_events(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
+        return read_events(chunks, self._decode)
 
     @contextmanager
-    def translate_errors(self) -> Iterator[None]:
-        """Translates errors of the library and lost connections to `ModelFault`."""
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except CONNECTION_LOST as error:
             # the library has its own error for a connection that is lost before the answer begins
-            raise stream_cut(self.label, str(error)) from error
+            raise stream_cut(self._label, str(error)) from error
         except openai.APIConnectionError as error:
             raise self._fault("", str(error.__cause__ or error.message), None) from error
         except openai.APIError as error:
@@ -152,14 +173,14 @@ class RequestContext(Struct, frozen=True):
     def _fault(self, code: str, words: str, status: int | None, wait_sec: float | None = None) -> ModelFault:
         return model_fault(
             ProviderError(
-                provider=self.label,
-                model=self.model,
+                provider=self._label,
+                model=self._model,
                 key_setting=KEY,
                 status=status,
                 words=words,
                 code=str(code),
                 wait_sec=wait_sec,
-                has_key=self.has_key,
+                has_key=self._server.has_key,
             )
         )
 

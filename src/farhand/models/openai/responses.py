@@ -38,10 +38,10 @@ from farhand.models.base import (
     StopReason,
     TextDelta,
 )
-from farhand.models.openai.client import AnswerFailed, answer_failed, create_response, is_done
-from farhand.models.openai.model import ModelRequest, OpenAIModel, RawResponse
-from farhand.models.prompt_encoding import PromptEncoder, own_echo, tag_echo
-from farhand.models.provider_ids import ToolNames
+from farhand.models.error_messages import AnswerFailed
+from farhand.models.openai.client import OpenAIModel, answer_failed, create_response, is_done
+from farhand.models.prompt_encoding import PromptEncoder, ToolNames, own_echo, tag_echo
+from farhand.models.provider_model import ModelRequest, RawResponse
 from farhand.models.render import as_data_url, render_input_text, render_user_parts
 from farhand.models.stream_guard import decode_json, usage_of
 

@@ -27,21 +27,21 @@ FILLS = frozenset({"text", "results", "tools"})
 """Names that every template may use, besides the groups of its rule's pattern."""
 
 
-class CallLine(Struct, frozen=True):
+class ScriptedCall(Struct, frozen=True):
     tool: str
     input: object
     """With a template for each string; or one template, whose text is sent unchanged."""
     id: str | None = None
 
 
-class StepLine(Struct, frozen=True, kw_only=True):
+class ScriptedStep(Struct, frozen=True, kw_only=True):
     """One step of the script and its conditions; without a condition it always fits."""
 
     on: frozenset[str] = frozenset()
     output: re.Pattern[str] | None = None
     think: Template | None = None
     text: Template | None = None
-    calls: tuple[CallLine, ...] = ()
+    calls: tuple[ScriptedCall, ...] = ()
     fail: Template | None = None
     stop: StopReason | None = None
     delay: float | None = None
@@ -70,12 +70,12 @@ class StepLine(Struct, frozen=True, kw_only=True):
 class ScriptRule(Struct, frozen=True):
     """What to do if a pattern is found in the user's text; without a pattern, for any text.
 
-    `steps` holds, for each step of the model, the lines to choose from: the first one that fits.
+    `steps` holds, for each step of the model, those to choose from: the first one that fits.
     """
 
     place: str
     pattern: re.Pattern[str] | None
-    steps: tuple[tuple[StepLine, ...], ...]
+    steps: tuple[tuple[ScriptedStep, ...], ...]
 
 
 class Rules(Struct, frozen=True):
@@ -87,20 +87,20 @@ class Rules(Struct, frozen=True):
         for rule in self.rules:
             groups = _groups(rule, moment.text)
             if groups is not None:
-                return _line(rule, moment).items(_scope(moment, groups))
+                return _step_for(rule, moment).items(_scope(moment, groups))
         raise ModelFault(
             "No rule of the script matches the user's message.", hint="Add a `default` with steps."
         )
 
 
-def _line(rule: ScriptRule, moment: Moment) -> StepLine:
+def _step_for(rule: ScriptRule, moment: Moment) -> ScriptedStep:
     if moment.steps >= len(rule.steps):
         raise ModelFault(
             f"The script has {len(rule.steps)} steps at {rule.place}, but the model was asked once more."
         )
-    for line in rule.steps[moment.steps]:
-        if line.fits(moment.last):
-            return line
+    for step in rule.steps[moment.steps]:
+        if step.fits(moment.last):
+            return step
     got = ", ".join(sorted(_kinds(moment.last))) or "no result"
     raise ModelFault(f"No step {moment.steps + 1} at {rule.place} of the script fits: {got}.")
 

@@ -20,10 +20,10 @@ from farhand.models.base import StopReason
 from farhand.models.scripted.rules import (
     FILLS,
     BadTemplate,
-    CallLine,
     Rules,
+    ScriptedCall,
+    ScriptedStep,
     ScriptRule,
-    StepLine,
     Template,
     roots_in,
     templates_in,
@@ -166,34 +166,34 @@ class _Steps:
         self._place = place
         self._names = names | FILLS
 
-    def read(self, steps: list[ChoiceShape]) -> tuple[tuple[StepLine, ...], ...]:
+    def read(self, steps: list[ChoiceShape]) -> tuple[tuple[ScriptedStep, ...], ...]:
         places = [f"{self._place}.steps[{index}]" for index in range(len(steps))]
         read = tuple(self._choice(step, place) for step, place in zip(steps, places, strict=True))
-        if any(line.on or line.output for line in read[0]):
+        if any(step.on or step.output for step in read[0]):
             raise _ScriptError(places[0], "the first step has no result, so it cannot have `on` or `output`")
-        if any(line.calls and not line.stop and not line.fail for line in read[-1]):
+        if any(step.calls and not step.stop and not step.fail for step in read[-1]):
             raise _ScriptError(
                 places[-1], "the last step has `calls`: add the step that follows their results"
             )
         return read
 
-    def _choice(self, step: ChoiceShape, place: str) -> tuple[StepLine, ...]:
+    def _choice(self, step: ChoiceShape, place: str) -> tuple[ScriptedStep, ...]:
         if not step.either:
-            return (self._line(step, place),)
+            return (self._step(step, place),)
         if step != ChoiceShape(either=step.either):
             raise _ScriptError(place, "`either` must be the only key: move the other keys into its steps")
-        return tuple(self._line(each, f"{place}.either[{index}]") for index, each in enumerate(step.either))
+        return tuple(self._step(each, f"{place}.either[{index}]") for index, each in enumerate(step.either))
 
-    def _line(self, step: StepShape, place: str) -> StepLine:
+    def _step(self, step: StepShape, place: str) -> ScriptedStep:
         if step.think is step.text is step.fail is step.stop is None and not step.calls:
             raise _ScriptError(place, "the step is empty: add `text` or `calls`")
-        return StepLine(
+        return ScriptedStep(
             on=frozenset([step.on] if isinstance(step.on, str) else step.on),
             output=None if step.output is None else _pattern(step.output, f"{place}.output"),
             think=self._words(step.think, f"{place}.think"),
             text=self._words(step.text, f"{place}.text"),
             calls=tuple(
-                CallLine(call.tool, self._known(call.input, f"{place}.calls[{index}].input"), call.id)
+                ScriptedCall(call.tool, self._known(call.input, f"{place}.calls[{index}].input"), call.id)
                 for index, call in enumerate(step.calls)
             ),
             fail=self._words(step.fail, f"{place}.fail"),

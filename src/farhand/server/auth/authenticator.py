@@ -23,7 +23,7 @@ from farhand.errors import FarhandError, NotAllowed, ShuttingDown, SignInDown, S
 from farhand.server.auth.cors import with_cors
 from farhand.server.auth.dev_token import DevToken
 from farhand.server.auth.host_origin import HeaderMap, HostOriginPolicy
-from farhand.server.auth.login_limiter import AT_MOST, LoginLimiter
+from farhand.server.auth.login_limiter import LoginLimiter
 
 log = logging.getLogger("farhand.auth")
 
@@ -42,7 +42,6 @@ class Authenticator:
         allow_origins: Sequence[str] = (),
         allow_hosts: Sequence[str] = (),
         allow_headers: Sequence[str] = (),
-        failed_per_min: int = AT_MOST,
     ) -> None:
         self._authenticate = authenticate
         self._policy = HostOriginPolicy(
@@ -50,7 +49,7 @@ class Authenticator:
         )
         self._dev_token = DevToken()
         self._has_own_token = False
-        self._limiter = LoginLimiter(failed_per_min)
+        self._limiter = LoginLimiter()
         self._accepted: dict[int, Principal] = {}
         """Principals by the hash of a credential that was accepted."""
         self._closed = False
@@ -113,7 +112,7 @@ class Authenticator:
             if self._authenticate is None
             else await self._authenticate_by_hook(scope, headers)
         )
-        if needs not in principal.scopes and not _may(principal, needs):
+        if not _may(principal, needs):
             named = needs.replace("|", "' or '").replace("&", "' and '")
             raise NotAllowed(f"This credential has no scope '{named}'.", hint="Use a credential that has it.")
         return principal

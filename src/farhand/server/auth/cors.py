@@ -1,6 +1,6 @@
-"""What browsers ask before a page of another origin may use the server. Answers for listed origins alone.
+"""CORS: preflight responses and headers for allowed origins.
 
-Must not know who signs in. Costs nothing where no origin is listed.
+Must not know how callers are authenticated. Without allowed origins it adds no work to a request.
 """
 
 from __future__ import annotations

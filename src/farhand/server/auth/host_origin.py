@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from starlette.types import Scope
 
 from farhand.errors import BadSetting, NotAllowed
+from farhand.tools.to_json import shorten
 from farhand.wire.address import Host, host_of, is_loopback
 
 HeaderMap = Mapping[bytes, bytes]
@@ -97,7 +98,7 @@ class HostOriginPolicy:
                 "Pages with a null origin may not use this server.",
                 hint="Serve the page over HTTP: files and sandboxed frames have no origin.",
             )
-        name = _printable(origin)
+        name = shorten(origin.decode("latin-1"), 100)
         raise NotAllowed(
             f"Pages from '{name}' may not use this server.",
             hint=f"If the page is yours, {self._how('origin', name)}.",
@@ -217,8 +218,3 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _printable(value: bytes) -> str:
-    """Text from outside, safe to print: short and without control characters."""
-    return "".join(letter if letter.isprintable() else "?" for letter in value.decode("latin-1"))[:100]

@@ -23,7 +23,7 @@ from tests.faces.served import Options, Served, served
 from tests.requirement import requirement
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     code: int
     out: str
     err: str
@@ -65,13 +65,13 @@ class House:
         self.server = server
         self._monkeypatch = monkeypatch
 
-    async def farhand(self, *arguments: str, signed_in: bool = True) -> Said:
+    async def farhand(self, *arguments: str, signed_in: bool = True) -> CommandResult:
         """Runs the command beside the server, as another program would."""
         where = ("--url", self.server.url)
         token = ("--token", self.server.token) if signed_in else ()
         return await asyncio.to_thread(self._run, (*arguments, *where, *token))
 
-    def _run(self, arguments: tuple[str, ...]) -> Said:
+    def _run(self, arguments: tuple[str, ...]) -> CommandResult:
         self._monkeypatch.setattr(sys, "argv", ["farhand", *arguments])
         out, err, code = io.StringIO(), io.StringIO(), 0
         with redirect_stdout(out), redirect_stderr(err):
@@ -79,7 +79,7 @@ class House:
                 main()
             except SystemExit as ended:
                 code = int(ended.code or 0)
-        return Said(code, out.getvalue(), err.getvalue())
+        return CommandResult(code, out.getvalue(), err.getvalue())
 
 
 @pytest.fixture
@@ -115,13 +115,13 @@ async def notes(house: House) -> AsyncIterator[None]:
 
 async def test_a_call_prints_what_comes_back(house: House) -> None:
     async with notes(house):
-        said = await house.farhand("call", "client_notes_read", '{"name": "todo"}')
-        assert (said.code, said.out) == (0, "note todo\n")
-        assert "waiting for client_notes_read" in said.err
-        said = await house.farhand("call", "client_notes_read", '{"name": "list"}')
-        assert json.loads(said.out) == {"text": "buy milk"}
-        said = await house.farhand("call", "client_notes_read", '{"name": "todo"}', "--json")
-        assert said.json == {"status": "success", "title": "client_notes_read", "output": "note todo"}
+        result = await house.farhand("call", "client_notes_read", '{"name": "todo"}')
+        assert (result.code, result.out) == (0, "note todo\n")
+        assert "waiting for client_notes_read" in result.err
+        result = await house.farhand("call", "client_notes_read", '{"name": "list"}')
+        assert json.loads(result.out) == {"text": "buy milk"}
+        result = await house.farhand("call", "client_notes_read", '{"name": "todo"}', "--json")
+        assert result.json == {"status": "success", "title": "client_notes_read", "output": "note todo"}
 
 
 async def test_a_call_of_a_terminal_shows_a_line_that_moves(
@@ -129,9 +129,9 @@ async def test_a_call_of_a_terminal_shows_a_line_that_moves(
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     async with notes(house):
-        said = await house.farhand("call", "client_notes_read", '{"name": "todo"}')
-    assert "waiting for client_notes_read" in said.err
-    assert "0:00:0" in said.err
+        result = await house.farhand("call", "client_notes_read", '{"name": "todo"}')
+    assert "waiting for client_notes_read" in result.err
+    assert "0:00:0" in result.err
 
 
 HOSTILE = "a\tb\x1b[2J\x1b]0;title\x07\u009b2J\u202ec\x7f\nd"
@@ -156,22 +156,22 @@ async def test_brackets_in_what_is_waited_for_are_shown_as_they_are(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
-    said = await house.farhand("call", "[red]no[/tool]")
-    assert said.code == 2
-    assert "There is no tool '[red]no[/tool]'." in said.err
-    assert "waiting for [red]no[/tool]" in said.err
+    result = await house.farhand("call", "[red]no[/tool]")
+    assert result.code == 2
+    assert "There is no tool '[red]no[/tool]'." in result.err
+    assert "waiting for [red]no[/tool]" in result.err
 
 
 async def test_a_tool_that_fails_and_one_that_is_late_are_code_1(house: House) -> None:
     async with notes(house):
-        said = await house.farhand("call", "client_notes_read", '{"name": "none"}')
-        assert said.code == 1
-        assert "farhand: error: client_notes_read: LookupError: there is no such note" in said.err
-        said = await house.farhand("call", "client_notes_read", '{"name": "none"}', "--json")
-        assert (said.code, said.json["status"]) == (1, "error")
-    said = await house.farhand("call", "ask_text", '{"question": "?"}', "--timeout", "0.05")
-    assert said.code == 1
-    assert "did not answer in time" in said.err
+        result = await house.farhand("call", "client_notes_read", '{"name": "none"}')
+        assert result.code == 1
+        assert "farhand: error: client_notes_read: LookupError: there is no such note" in result.err
+        result = await house.farhand("call", "client_notes_read", '{"name": "none"}', "--json")
+        assert (result.code, result.json["status"]) == (1, "error")
+    result = await house.farhand("call", "ask_text", '{"question": "?"}', "--timeout", "0.05")
+    assert result.code == 1
+    assert "did not answer in time" in result.err
 
 
 @pytest.mark.parametrize(
@@ -191,10 +191,10 @@ async def test_a_tool_that_fails_and_one_that_is_late_are_code_1(house: House) -
 async def test_what_can_not_be_asked_is_one_line_and_code_2(
     house: House, arguments: tuple[str, ...], words: str
 ) -> None:
-    said = await house.farhand("call", *arguments)
-    assert (said.code, said.out) == (2, "")
-    assert words in said.err
-    assert said.err.count("farhand: error:") == 1
+    result = await house.farhand("call", *arguments)
+    assert (result.code, result.out) == (2, "")
+    assert words in result.err
+    assert result.err.count("farhand: error:") == 1
 
 
 async def test_a_request_id_gets_the_stored_answer(house: House) -> None:
@@ -208,10 +208,10 @@ async def test_a_request_id_gets_the_stored_answer(house: House) -> None:
 
 async def test_tools_are_listed_with_those_of_clients(house: House) -> None:
     async with notes(house):
-        said = await house.farhand("tools")
+        result = await house.farhand("tools")
         listed = await house.farhand("tools", "--json")
-    assert said.code == 0
-    rows = [line.split() for line in said.out.splitlines()]
+    assert result.code == 0
+    rows = [line.split() for line in result.out.splitlines()]
     assert ["client_notes_read", "client", "Read", "a", "note."] in rows
     assert ["erase", "server", "yes", "Erase", "something."] in rows
     assert [tool["name"] for tool in listed.json["tools"]] == ["erase", "ask_text", "client_notes_read"]
@@ -222,9 +222,9 @@ async def test_runs_are_listed_newest_first(house: House) -> None:
     for thread in ("t1", "t2"):
         message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": f"hello {thread}"}]}
         await house.server.http.post("/api/chat", json={"id": thread, "messages": [message]})
-    said = await house.farhand("runs")
-    assert [line.split()[0] for line in said.out.splitlines()[2:]] == ["t2", "t1"]
-    assert "hello t1" in said.out
+    result = await house.farhand("runs")
+    assert [line.split()[0] for line in result.out.splitlines()[2:]] == ["t2", "t1"]
+    assert "hello t1" in result.out
     assert len((await house.farhand("runs", "--limit", "1", "--json")).json["threads"]) == 1
 
 
@@ -240,9 +240,9 @@ async def test_what_waits_is_listed_answered_approved_and_denied(house: House) -
             return len(await farhand.open_calls(LOCAL)) == 3
 
         await eventually(all_three)
-        said = await house.farhand("inbox", "list")
-        assert said.out.count("approval") == 2
-        assert "result from frontend" in said.out
+        result = await house.farhand("inbox", "list")
+        assert result.out.count("approval") == 2
+        assert "result from frontend" in result.out
         calls = {
             call["input"].get("text", "?"): call
             for call in (await house.farhand("inbox", "--json")).json["calls"]
@@ -267,11 +267,11 @@ async def test_what_is_asked_for_is_spelled_so_that_nothing_hides_in_it(house: H
     async with asyncio.TaskGroup() as group:
         erased = group.create_task(farhand.call("erase", {"text": hidden}, thread="t1"))
         [call] = await eventually(lambda: farhand.open_calls(LOCAL))
-        said = (await house.farhand("inbox")).out
+        result = (await house.farhand("inbox")).out
         spelled = 'text="/home/ada/secrets⟦⏎ ×120⟧⟦U+001B⟧[2K⟦U+001B⟧[1G⟦U+202E⟧notes.txt more more more more'
-        assert spelled in said
-        assert "characters more⟧" in said
-        assert not {"\x1b", "\u202e"} & set(said)
+        assert spelled in result
+        assert "characters more⟧" in result
+        assert not {"\x1b", "\u202e"} & set(result)
         allowed = (await house.farhand("inbox", "approve", call.call_id)).out
         assert allowed.startswith("Done. Allowed: erase  " + spelled)
     assert str(erased.result()) == f"Success(output={hidden + ' is gone'!r})"
@@ -283,8 +283,8 @@ async def test_an_edit_that_json_cannot_hold_approves_nothing(house: House) -> N
         erased = group.create_task(farhand.call("erase", {"text": "a"}, thread="t1"))
         [call] = await eventually(lambda: farhand.open_calls(LOCAL))
         for wrong in ('{"text": NaN}', '{"text": "b", "text": "c"}', '{"text": "\\ud800"}', "b"):
-            said = await house.farhand("inbox", "approve", call.call_id, "--input", wrong)
-            assert (said.code, said.out, said.err.count("\n")) == (2, "", 1)
+            result = await house.farhand("inbox", "approve", call.call_id, "--input", wrong)
+            assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
         assert (await house.farhand("inbox", "deny", call.call_id, "--reason", "\udcff")).code == 2
         [still] = await farhand.open_calls(LOCAL)
         assert still == call
@@ -327,15 +327,15 @@ async def test_a_failure_may_be_brought_and_a_wrong_id_is_said_in_one_line(house
 
 
 async def test_without_the_token_or_a_server_it_is_one_line_and_code_2(house: House) -> None:
-    said = await house.farhand("tools", signed_in=False)
-    assert said.code == 2
-    assert said.err.startswith("farhand: error: No valid credential was sent.")
-    said = await asyncio.to_thread(house._run, ("tools", "--url", "http://127.0.0.1:1"))
-    assert (said.code, said.err.count("\n")) == (2, 1)
-    assert "No server answers at http://127.0.0.1:1" in said.err
+    result = await house.farhand("tools", signed_in=False)
+    assert result.code == 2
+    assert result.err.startswith("farhand: error: No valid credential was sent.")
+    result = await asyncio.to_thread(house._run, ("tools", "--url", "http://127.0.0.1:1"))
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "No server answers at http://127.0.0.1:1" in result.err
     for wrong in ("nowhere", "http://", "http://127.0.0.1:99999", "http://[::1"):
-        said = await asyncio.to_thread(house._run, ("tools", "--url", wrong))
-        assert (said.code, "is not an address" in said.err) == (2, True)
+        result = await asyncio.to_thread(house._run, ("tools", "--url", wrong))
+        assert (result.code, "is not an address" in result.err) == (2, True)
 
 
 async def test_what_a_tool_says_of_its_progress_is_shown_while_one_waits(house: House) -> None:
@@ -349,24 +349,24 @@ async def test_what_a_tool_says_of_its_progress_is_shown_while_one_waits(house: 
             name: Which one.
         """
         current().progress(f"half of {name}")
-        await told.wait()
+        await reported.wait()
         return "all of it"
 
     async def watch() -> None:
         with house.server.service.feed(LOCAL, 0) as feed:
             while not any(isinstance(news.event, CallProgressed) for news in await feed.next(5) or ()):
                 pass
-        told.set()
+        reported.set()
 
-    told = asyncio.Event()
+    reported = asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(client.run())
         group.create_task(watch())
         await client.connected.wait()
-        said = await house.farhand("call", "client_notes_slow", '{"name": "it"}')
+        result = await house.farhand("call", "client_notes_slow", '{"name": "it"}')
         client.stop()
-    assert said.out == "all of it\n"
-    assert "farhand: client_notes_slow: half of it\n" in said.err
+    assert result.out == "all of it\n"
+    assert "farhand: client_notes_slow: half of it\n" in result.err
 
 
 async def test_ids_can_be_copied_from_a_narrow_terminal(
@@ -382,15 +382,15 @@ async def test_ids_can_be_copied_from_a_narrow_terminal(
 
 
 async def test_options_in_front_of_a_subcommand_are_refused_instead_of_lost(house: House) -> None:
-    said = await asyncio.to_thread(house._run, ("inbox", "--url", house.server.url, "approve", "apr_1"))
-    assert (said.code, "Options come after the subcommand" in said.err) == (2, True)
+    result = await asyncio.to_thread(house._run, ("inbox", "--url", house.server.url, "approve", "apr_1"))
+    assert (result.code, "Options come after the subcommand" in result.err) == (2, True)
 
 
 async def test_a_refusal_is_json_for_programs(house: House) -> None:
-    said = await house.farhand("inbox", "answer", "call_1", "1", "--json")
-    assert (said.code, said.json["error"]["code"]) == (2, "unknown")
+    result = await house.farhand("inbox", "answer", "call_1", "1", "--json")
+    assert (result.code, result.json["error"]["code"]) == (2, "unknown")
 
 
 async def test_a_time_limit_is_said_in_the_unit_it_was_given(house: House) -> None:
-    said = await house.farhand("call", "ask_text", "{}", "--timeout", "0")
-    assert (said.code, "--timeout must be a number of seconds" in said.err) == (2, True)
+    result = await house.farhand("call", "ask_text", "{}", "--timeout", "0")
+    assert (result.code, "--timeout must be a number of seconds" in result.err) == (2, True)

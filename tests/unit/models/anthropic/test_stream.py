@@ -16,7 +16,7 @@ from farhand.models.base import (
     StopReason,
     TextDelta,
 )
-from farhand.models.provider_ids import ToolNames
+from farhand.models.prompt_encoding import ToolNames
 from farhand.models.sse_reader import SseEvent
 
 
@@ -40,7 +40,7 @@ def stopped(reason: str | None) -> list[dict[str, object]]:
     ]
 
 
-def heard(answer: MessageDecoder, *events: dict[str, object]) -> list[ModelEvent]:
+def decode_all(answer: MessageDecoder, *events: dict[str, object]) -> list[ModelEvent]:
     decoded = [decode_event(SseEvent(b"x", msgspec.json.encode(event))) for event in events]
     return [said for event in decoded if event is not None for said in answer.decode(event)]
 
@@ -51,7 +51,7 @@ def fresh() -> MessageDecoder:
 
 def test_a_call_is_told_by_its_own_name_with_its_input_as_it_was_written() -> None:
     alias = ToolNames(["look", "open file"]).alias("open file")
-    assert heard(
+    assert decode_all(
         fresh(),
         start(0, type="tool_use", id="toolu_1", name=alias, input={}),
         delta(0, "input_json_delta", partial_json='{"path"'),
@@ -67,31 +67,31 @@ def test_a_call_is_told_by_its_own_name_with_its_input_as_it_was_written() -> No
 
 def test_a_thought_is_kept_with_its_seal_and_one_that_was_cut_is_not() -> None:
     thought = {"type": "thinking", "thinking": "", "signature": ""}
-    begun = [start(0, **thought), delta(0, "thinking_delta", thinking="hm")]
+    first = [start(0, **thought), delta(0, "thinking_delta", thinking="hm")]
     sealed = delta(0, "signature_delta", signature="seal")
     echo = {"anthropic": {"type": "thinking", "thinking": "hm", "signature": "seal"}}
-    assert heard(fresh(), *begun, sealed, end(0)) == [ReasoningDelta("hm"), ReasoningDone(echo)]
-    assert heard(fresh(), *begun, end(0)) == [ReasoningDelta("hm")]
+    assert decode_all(fresh(), *first, sealed, end(0)) == [ReasoningDelta("hm"), ReasoningDone(echo)]
+    assert decode_all(fresh(), *first, end(0)) == [ReasoningDelta("hm")]
 
 
 def test_a_hidden_thought_is_kept_as_it_is() -> None:
     hidden = {"type": "redacted_thinking", "data": "xyz"}
-    assert heard(fresh(), start(0, **hidden), end(0)) == [ReasoningDone({"anthropic": hidden})]
+    assert decode_all(fresh(), start(0, **hidden), end(0)) == [ReasoningDone({"anthropic": hidden})]
 
 
 def test_the_providers_own_tools_are_kept_with_their_input() -> None:
     search = {"type": "server_tool_use", "id": "srv_1", "name": "web_search", "input": {}}
     written = delta(0, "input_json_delta", partial_json='{"query": "oslo"}')
-    told = heard(fresh(), start(0, **search), written, end(0))
-    assert told == [ReasoningDone({"anthropic": {**search, "input": {"query": "oslo"}}})]
+    decoded = decode_all(fresh(), start(0, **search), written, end(0))
+    assert decoded == [ReasoningDone({"anthropic": {**search, "input": {"query": "oslo"}}})]
     cut = delta(0, "input_json_delta", partial_json='{"que')
-    assert heard(fresh(), start(0, **search), cut, end(0)) == [ReasoningDone({"anthropic": search})]
+    assert decode_all(fresh(), start(0, **search), cut, end(0)) == [ReasoningDone({"anthropic": search})]
 
 
 def test_a_text_with_sources_is_kept_whole_and_two_texts_stay_two() -> None:
     place = {"type": "char_location", "cited_text": "x", "document_index": 0, "document_title": "t"}
     place |= {"start_char_index": 0, "end_char_index": 1, "file_id": None}
-    told = heard(
+    decoded = decode_all(
         fresh(),
         start(0, type="text", text="", citations=None),
         delta(0, "text_delta", text="one"),
@@ -101,10 +101,10 @@ def test_a_text_with_sources_is_kept_whole_and_two_texts_stay_two() -> None:
         delta(1, "text_delta", text="two"),
         end(1),
     )
-    first, second = (event.echo for event in told if isinstance(event, ReasoningDone))
+    first, second = (event.echo for event in decoded if isinstance(event, ReasoningDone))
     assert first == {"anthropic": {"type": "text", "text": "one", "citations": None}}
     assert second == {"anthropic": {"type": "text", "text": "two", "citations": [place]}}
-    assert [event.text for event in told if isinstance(event, TextDelta)] == ["one", "two"]
+    assert [event.text for event in decoded if isinstance(event, TextDelta)] == ["one", "two"]
 
 
 @pytest.mark.parametrize(
@@ -121,22 +121,22 @@ def test_a_text_with_sources_is_kept_whole_and_two_texts_stay_two() -> None:
 )
 def test_each_stop_reason_has_its_meaning(reason: str, stop: StopReason) -> None:
     answer = fresh()
-    heard(answer, *stopped(reason))
+    decode_all(answer, *stopped(reason))
     assert answer.stop == Stop(stop, Usage(5, 7))
 
 
 def test_an_answer_without_its_end_has_no_stop() -> None:
     answer = fresh()
-    heard(answer, start(0, type="text", text="", citations=None), delta(0, "text_delta", text="On"))
+    decode_all(answer, start(0, type="text", text="", citations=None), delta(0, "text_delta", text="On"))
     assert answer.stop is None
-    heard(answer, {"type": "message_stop"})
+    decode_all(answer, {"type": "message_stop"})
     assert answer.stop is None, "the reason is missing"
 
 
 @pytest.mark.parametrize("pieces", [[], [""], [" ", "\n\n"]], ids=["no piece", "empty", "blanks"])
 def test_a_text_without_a_word_is_as_if_it_had_never_been(pieces: list[str]) -> None:
     signed = {"type": "thinking", "thinking": "hm", "signature": "s"}
-    events = heard(
+    events = decode_all(
         fresh(),
         start(0, **signed),
         end(0),
@@ -150,7 +150,7 @@ def test_a_text_without_a_word_is_as_if_it_had_never_been(pieces: list[str]) -> 
 
 
 def test_a_blank_text_between_two_others_leaves_them_as_they_were() -> None:
-    events = heard(
+    events = decode_all(
         fresh(),
         start(0, type="text", text="", citations=None),
         delta(0, "text_delta", text="One."),
@@ -173,7 +173,7 @@ def test_a_blank_text_between_two_others_leaves_them_as_they_were() -> None:
 
 
 def test_a_text_that_is_there_at_once_is_told() -> None:
-    assert heard(fresh(), start(0, type="text", text="At once."), end(0)) == [TextDelta("At once.")]
+    assert decode_all(fresh(), start(0, type="text", text="At once."), end(0)) == [TextDelta("At once.")]
 
 
 def test_tokens_that_the_cache_took_or_gave_are_tokens_read() -> None:
@@ -190,7 +190,7 @@ def test_tokens_that_the_cache_took_or_gave_are_tokens_read() -> None:
     last = {"output_tokens": 7, "input_tokens": 5, "cache_creation_input_tokens": None}
     ending = {"stop_reason": "end_turn", "stop_sequence": None}
     answer = fresh()
-    heard(
+    decode_all(
         answer,
         {"type": "message_start", "message": message},
         {"type": "message_delta", "delta": ending, "usage": last},

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 
 from farhand.models.anthropic.stream import (
-    AnswerFailed,
     InputPiece,
     MessageEvent,
     OtherDelta,
@@ -11,6 +10,7 @@ from farhand.models.anthropic.stream import (
     TextPiece,
     decode_event,
 )
+from farhand.models.error_messages import AnswerFailed
 from farhand.models.sse_reader import SseEvent
 from tests.requirement import requirement
 
@@ -36,7 +36,7 @@ from tests.requirement import requirement
 def test_an_error_says_what_it_can(data: bytes, kind: str, words: str) -> None:
     with pytest.raises(AnswerFailed) as failed:
         decode_event(SseEvent(b"error", data))
-    assert (failed.value.kind, failed.value.words) == (kind, words)
+    assert (failed.value.code, failed.value.words) == (kind, words)
 
 
 @pytest.mark.parametrize(

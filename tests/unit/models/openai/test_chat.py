@@ -17,7 +17,7 @@ from farhand.models.base import (
     TextDelta,
 )
 from farhand.models.openai.chat import DONE, ChatDecoder, ChatEvent, decode_chunk
-from farhand.models.provider_ids import ToolNames
+from farhand.models.prompt_encoding import ToolNames
 
 
 def chunk(finish: str | None = None, **delta: object) -> ChatEvent:
@@ -36,7 +36,7 @@ def piece(
     return {"index": index, "id": theirs, "function": {"name": name, "arguments": text}}
 
 
-def heard(answer: ChatDecoder, *chunks: ChatEvent) -> list[ModelEvent]:
+def decode_all(answer: ChatDecoder, *chunks: ChatEvent) -> list[ModelEvent]:
     return [said for each in chunks for said in answer.decode(each)]
 
 
@@ -46,7 +46,7 @@ def fresh() -> ChatDecoder:
 
 def test_pieces_are_told_apart_by_their_index() -> None:
     answer = fresh()
-    told = heard(
+    decoded = decode_all(
         answer,
         chunk(tool_calls=[piece(0, name="look", theirs="a"), piece(1, name="look", theirs="b")]),
         chunk(tool_calls=[piece(1, "{}")]),
@@ -54,7 +54,7 @@ def test_pieces_are_told_apart_by_their_index() -> None:
         chunk(tool_calls=[piece(0, ":1}")]),
         chunk("tool_calls"),
     )
-    assert told == [
+    assert decoded == [
         CallStart(0, "look", "a"),
         CallStart(1, "look", "b"),
         InputDelta(1, "{}"),
@@ -67,129 +67,129 @@ def test_pieces_are_told_apart_by_their_index() -> None:
 
 
 def test_calls_that_share_an_index_are_told_apart_by_their_ids() -> None:
-    told = heard(
+    decoded = decode_all(
         fresh(),
         chunk(tool_calls=[piece(0, "{}", name="look", theirs="a")]),
         chunk(tool_calls=[piece(0, '{"at":1}', name="look", theirs="b")]),
         chunk("tool_calls"),
     )
-    assert told[-2:] == [CallDone(0, "{}"), CallDone(1, '{"at":1}')]
+    assert decoded[-2:] == [CallDone(0, "{}"), CallDone(1, '{"at":1}')]
 
 
 @pytest.mark.parametrize("theirs", [None, "", "call_0"])
 @pytest.mark.parametrize("second", ["look", "listen"])
 def test_whole_calls_that_share_index_and_id_are_never_mixed(theirs: str | None, second: str) -> None:
-    told = heard(
+    decoded = decode_all(
         fresh(),
         chunk(tool_calls=[piece(0, '{"at":1}', name="look", theirs=theirs)]),
         chunk(tool_calls=[piece(0, '{"at":2}', name=second, theirs=theirs)]),
         chunk("tool_calls"),
     )
-    starts = [event for event in told if isinstance(event, CallStart)]
+    starts = [event for event in decoded if isinstance(event, CallStart)]
     assert starts == [CallStart(0, "look", theirs or None), CallStart(1, second, theirs or None)]
-    assert told[-2:] == [CallDone(0, '{"at":1}'), CallDone(1, '{"at":2}')]
+    assert decoded[-2:] == [CallDone(0, '{"at":1}'), CallDone(1, '{"at":2}')]
 
 
 def test_another_name_begins_another_call_also_after_an_input_that_is_not_whole() -> None:
-    told = heard(
+    decoded = decode_all(
         fresh(),
         chunk(tool_calls=[piece(0, name="look")]),
         chunk(tool_calls=[piece(0, name="listen")]),
         chunk(tool_calls=[piece(0, '{"to":1}')]),
         chunk("tool_calls"),
     )
-    assert told[-2:] == [CallDone(0, ""), CallDone(1, '{"to":1}')]
+    assert decoded[-2:] == [CallDone(0, ""), CallDone(1, '{"to":1}')]
 
 
 def test_a_name_that_comes_again_with_every_piece_is_the_same_call() -> None:
     pieces = [piece(0, text, name="look", theirs="a") for text in ("", '{"at"', ":1}")]
-    told = heard(fresh(), *(chunk(tool_calls=[each]) for each in pieces), chunk("tool_calls"))
-    assert told[-1] == CallDone(0, '{"at":1}')
-    assert sum(isinstance(event, CallStart) for event in told) == 1
+    decoded = decode_all(fresh(), *(chunk(tool_calls=[each]) for each in pieces), chunk("tool_calls"))
+    assert decoded[-1] == CallDone(0, '{"at":1}')
+    assert sum(isinstance(event, CallStart) for event in decoded) == 1
 
 
 def test_an_id_that_comes_again_with_every_piece_is_the_same_call() -> None:
-    told = heard(
+    decoded = decode_all(
         fresh(),
         chunk(tool_calls=[piece(0, "{", name="look", theirs="a")]),
         chunk(tool_calls=[piece(0, "}", theirs="a")]),
         chunk("tool_calls"),
     )
-    assert told[-1] == CallDone(0, "{}")
-    assert sum(isinstance(event, CallStart) for event in told) == 1
+    assert decoded[-1] == CallDone(0, "{}")
+    assert sum(isinstance(event, CallStart) for event in decoded) == 1
 
 
 def test_a_call_begins_when_its_name_is_known() -> None:
-    told = heard(
+    decoded = decode_all(
         fresh(),
         chunk(tool_calls=[piece(0, "{")]),
         chunk(tool_calls=[piece(0, "}", name="look")]),
         chunk("stop"),
     )
-    assert told == [CallStart(0, "look", None), InputDelta(0, "{"), InputDelta(0, "}"), CallDone(0, "{}")]
+    assert decoded == [CallStart(0, "look", None), InputDelta(0, "{"), InputDelta(0, "}"), CallDone(0, "{}")]
 
 
 def test_a_call_that_never_gets_a_name_is_still_a_call() -> None:
-    told = heard(fresh(), chunk(tool_calls=[piece(0, "{}")]), chunk("tool_calls"))
-    assert told == [CallStart(0, "", None), InputDelta(0, "{}"), CallDone(0, "{}")]
+    decoded = decode_all(fresh(), chunk(tool_calls=[piece(0, "{}")]), chunk("tool_calls"))
+    assert decoded == [CallStart(0, "", None), InputDelta(0, "{}"), CallDone(0, "{}")]
 
 
 def test_a_server_that_says_stop_though_it_asks_is_understood() -> None:
     answer = fresh()
-    heard(answer, chunk(tool_calls=[piece(0, "{}", name="look")]), chunk("stop"))
+    decode_all(answer, chunk(tool_calls=[piece(0, "{}", name="look")]), chunk("stop"))
     assert answer.stop == Stop("calls")
 
 
 def test_of_an_answer_that_was_cut_the_last_call_is_not_whole() -> None:
     answer = fresh()
-    told = heard(
+    decoded = decode_all(
         answer,
         chunk(tool_calls=[piece(0, "{}", name="look")]),
         chunk(tool_calls=[piece(1, '{"a', name="look")]),
         chunk("length"),
     )
-    assert [event for event in told if isinstance(event, CallDone)] == [CallDone(0, "{}")]
+    assert [event for event in decoded if isinstance(event, CallDone)] == [CallDone(0, "{}")]
     assert answer.stop == Stop("length")
 
 
 @pytest.mark.parametrize("member", ["reasoning_content", "reasoning"])
 def test_reasoning_is_heard_under_either_of_its_names_and_marked_to_go_back_under_it(member: str) -> None:
     done = ReasoningDone({"openai-chat": {"model": "m", "member": member}})
-    told = heard(fresh(), chunk(**{member: "hm"}), chunk(**{member: " so"}), chunk(content="Yes."))
-    assert told == [ReasoningDelta("hm"), ReasoningDelta(" so"), done, TextDelta("Yes.")]
+    decoded = decode_all(fresh(), chunk(**{member: "hm"}), chunk(**{member: " so"}), chunk(content="Yes."))
+    assert decoded == [ReasoningDelta("hm"), ReasoningDelta(" so"), done, TextDelta("Yes.")]
     asked = chunk(tool_calls=[piece(0, "{}", name="look")])
-    assert heard(fresh(), chunk(**{member: "hm"}), asked)[:2] == [ReasoningDelta("hm"), done]
+    assert decode_all(fresh(), chunk(**{member: "hm"}), asked)[:2] == [ReasoningDelta("hm"), done]
 
 
 def test_a_refusal_is_told_and_is_one() -> None:
     answer = fresh()
-    assert heard(answer, chunk(refusal="No."), chunk("stop")) == [TextDelta("No.")]
+    assert decode_all(answer, chunk(refusal="No."), chunk("stop")) == [TextDelta("No.")]
     assert answer.stop == Stop("refusal")
     filtered = fresh()
-    heard(filtered, chunk("content_filter"))
+    decode_all(filtered, chunk("content_filter"))
     assert filtered.stop == Stop("refusal")
 
 
 def test_usage_comes_after_the_end() -> None:
     answer = fresh()
-    heard(answer, chunk(content="Hi."), chunk("stop"))
+    decode_all(answer, chunk(content="Hi."), chunk("stop"))
     used = {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}
-    heard(answer, sent({"id": "c", "choices": [], "usage": used}))
+    decode_all(answer, sent({"id": "c", "choices": [], "usage": used}))
     assert answer.stop == Stop("end", Usage(3, 4))
 
 
 def test_an_answer_without_its_end_has_no_stop() -> None:
     answer = fresh()
-    heard(answer, chunk(content="On"))
+    decode_all(answer, chunk(content="On"))
     assert answer.stop is None
 
 
 def test_what_was_said_before_the_last_word_is_complete_also_without_a_reason() -> None:
     text, call, nothing = fresh(), fresh(), fresh()
-    heard(text, chunk(content="Yes."), DONE)
+    decode_all(text, chunk(content="Yes."), DONE)
     assert text.stop == Stop("end")
-    told = heard(call, chunk(tool_calls=[piece(0, "{}", name="look")]), DONE)
-    assert told[-1] == CallDone(0, "{}")
+    decoded = decode_all(call, chunk(tool_calls=[piece(0, "{}", name="look")]), DONE)
+    assert decoded[-1] == CallDone(0, "{}")
     assert call.stop == Stop("calls")
-    heard(nothing, chunk(role="assistant"), DONE)
+    decode_all(nothing, chunk(role="assistant"), DONE)
     assert nothing.stop is None

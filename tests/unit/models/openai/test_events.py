@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from farhand.models.error_messages import AnswerFailed
 from farhand.models.openai.chat import DONE, ChatChunk, decode_chunk
-from farhand.models.openai.client import AnswerFailed
 from farhand.models.openai.responses import OtherEvent, decode_event
 from tests.requirement import requirement
 

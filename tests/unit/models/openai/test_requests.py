@@ -93,9 +93,9 @@ def test_a_chat_has_one_tool_message_for_each_call_and_no_empty_content() -> Non
     prompt = Prompt(
         (HELLO, said(Text(" "), ASKED), found("blue"), said(Text("\n"))), instructions="Be brief."
     )
-    told = chat.messages_of(PromptEncoder(prompt), "m")
+    encoded = chat.messages_of(PromptEncoder(prompt), "m")
     function = {"name": "look", "arguments": '{"at":"sea"}'}
-    assert told == [
+    assert encoded == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "hello"},
         {
@@ -125,5 +125,5 @@ def test_thoughts_go_back_to_the_model_of_the_chat_that_had_them_and_with_calls_
     done = AssistantMessage("run_1", 2, (thought, Text("Blue.")))
     encoder = PromptEncoder(Prompt((UserMessage("m1", (Text("go"),)), asked, found, done)))
     for model, kept in (("m", [None, "hm", None, None]), ("another", [None] * 4)):
-        told = chat.messages_of(encoder, model)
-        assert [each.get("reasoning") for each in told] == kept
+        encoded = chat.messages_of(encoder, model)
+        assert [each.get("reasoning") for each in encoded] == kept

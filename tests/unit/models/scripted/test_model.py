@@ -18,12 +18,12 @@ from farhand.models.base import (
     TextDelta,
 )
 from farhand.models.scripted import Ask, Begin, Fail, Moment, Say, ScriptedModel, Stop, Think
-from tests.unit.models.conversation import Talk, heard, text_in
+from tests.unit.models.conversation import Talk, collect, text_in
 
 
 async def test_a_function_answers_with_text_in_deltas_of_a_word_each() -> None:
     model = ScriptedModel(lambda moment: f"You said {moment.text}.")
-    assert await heard(model, Talk("good day")) == [
+    assert await collect(model, Talk("good day")) == [
         TextDelta("You "),
         TextDelta("said "),
         TextDelta("good "),
@@ -42,7 +42,7 @@ async def test_a_function_may_be_async() -> None:
         await asyncio.sleep(0)
         return moment.text.upper()
 
-    assert text_in(await heard(ScriptedModel(script), Talk("loud"))) == "LOUD"
+    assert text_in(await collect(ScriptedModel(script), Talk("loud"))) == "LOUD"
 
 
 async def test_a_generator_of_items_is_spoken_while_it_is_written() -> None:
@@ -77,7 +77,7 @@ async def test_a_stream_that_is_given_up_closes_the_generator_behind_it() -> Non
 
 async def test_one_step_may_mix_words_and_several_calls() -> None:
     model = ScriptedModel([[Say("Looking."), Ask("weather", {"city": "Oslo"}, id="c1"), Ask("clock")]])
-    assert await heard(model, Talk("go")) == [
+    assert await collect(model, Talk("go")) == [
         TextDelta("Looking."),
         CallStart(0, "weather", "c1"),
         InputDelta(0, '{"city": '),
@@ -92,17 +92,17 @@ async def test_one_step_may_mix_words_and_several_calls() -> None:
 
 @pytest.mark.parametrize("raw", ["", "not json", '{"city": ', "[1]", "NaN"])
 async def test_an_input_given_as_text_is_sent_as_it_stands(raw: str) -> None:
-    events = await heard(ScriptedModel([Ask("weather", raw)]), Talk("go"))
+    events = await collect(ScriptedModel([Ask("weather", raw)]), Talk("go"))
     assert CallDone(0, raw) in events
 
 
 async def test_an_input_json_cannot_hold_is_a_fault_that_names_the_tool() -> None:
     with pytest.raises(ModelFault, match="calls weather with an input that JSON cannot represent"):
-        await heard(ScriptedModel([Ask("weather", {"at": object()})]), Talk("go"))
+        await collect(ScriptedModel([Ask("weather", {"at": object()})]), Talk("go"))
 
 
 async def test_reasoning_comes_with_the_item_to_echo() -> None:
-    events = await heard(ScriptedModel([[Think("Hm, hm.", echo={"sig": 1}), "Yes."]]), Talk("go"))
+    events = await collect(ScriptedModel([[Think("Hm, hm.", echo={"sig": 1}), "Yes."]]), Talk("go"))
     assert events == [
         ReasoningDelta("Hm, "),
         ReasoningDelta("hm."),
@@ -113,14 +113,14 @@ async def test_reasoning_comes_with_the_item_to_echo() -> None:
 
 
 async def test_a_call_that_is_only_begun_ends_the_step_for_its_length() -> None:
-    events = await heard(ScriptedModel([[Ask("clock"), Begin("weather", '{"ci', id="c2")]]), Talk("go"))
+    events = await collect(ScriptedModel([[Ask("clock"), Begin("weather", '{"ci', id="c2")]]), Talk("go"))
     assert events[-3:] == [CallStart(1, "weather", "c2"), InputDelta(1, '{"ci'), Stop("length")]
 
 
 async def test_a_stop_in_the_step_says_why_it_ends() -> None:
     stop = Stop("refusal", Usage(7, 3))
-    assert (await heard(ScriptedModel([["I would rather not.", stop]]), Talk("go")))[-1] == stop
-    assert await heard(ScriptedModel([Stop("pause")]), Talk("go")) == [Stop("pause")]
+    assert (await collect(ScriptedModel([["I would rather not.", stop]]), Talk("go")))[-1] == stop
+    assert await collect(ScriptedModel([Stop("pause")]), Talk("go")) == [Stop("pause")]
 
 
 async def test_a_fail_breaks_off_after_what_was_said_before_it() -> None:
@@ -133,10 +133,10 @@ async def test_a_fail_breaks_off_after_what_was_said_before_it() -> None:
 
 async def test_a_list_is_played_one_step_per_request_and_then_is_used_up() -> None:
     model = ScriptedModel(["one", lambda moment: moment.text, ["three"]])
-    told = [text_in(await heard(model, Talk("two"))) for _ in range(3)]
-    assert told == ["one", "two", "three"]
+    texts = [text_in(await collect(model, Talk("two"))) for _ in range(3)]
+    assert texts == ["one", "two", "three"]
     with pytest.raises(ModelFault, match=r"has 3 steps, but"):
-        await heard(model, Talk("two"))
+        await collect(model, Talk("two"))
 
 
 @pytest.mark.parametrize(
@@ -159,19 +159,19 @@ async def test_a_function_that_answers_with_no_step_breaks_the_model_not_the_pro
     # the fault under test is one that mypy would have found
     model = ScriptedModel(lambda _: forgetful.append("x"))  # type: ignore[arg-type, return-value]
     with pytest.raises(ModelFault, match="cannot be None"):
-        await heard(model, Talk("go"))
+        await collect(model, Talk("go"))
 
 
 async def test_deltas_can_be_given_one_by_one_or_cut_by_a_function() -> None:
-    given = await heard(ScriptedModel([Say(["Hel", "lo"])]), Talk("go"))
-    cut = await heard(ScriptedModel(["Hi!"], cut=list), Talk("go"))
-    assert given[:-1] == [TextDelta("Hel"), TextDelta("lo")]
+    pieces = await collect(ScriptedModel([Say(["Hel", "lo"])]), Talk("go"))
+    cut = await collect(ScriptedModel(["Hi!"], cut=list), Talk("go"))
+    assert pieces[:-1] == [TextDelta("Hel"), TextDelta("lo")]
     assert cut[:-1] == [TextDelta("H"), TextDelta("i"), TextDelta("!")]
 
 
 @pytest.mark.parametrize("text", ["", " ", " two  blanks\nand lines\n", "one"])
 async def test_the_deltas_of_a_text_always_add_up_to_it(text: str) -> None:
-    assert text_in(await heard(ScriptedModel([text]), Talk("go"))) == text
+    assert text_in(await collect(ScriptedModel([text]), Talk("go"))) == text
 
 
 async def test_delays_are_slept_before_each_delta_and_only_when_asked_for(
@@ -185,8 +185,8 @@ async def test_delays_are_slept_before_each_delta_and_only_when_asked_for(
         await real(0)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    await heard(ScriptedModel([[Say("a b", delay=2.5), "c"]]), Talk("go"))
-    await heard(ScriptedModel(["d"], delay=0.5), Talk("go"))
+    await collect(ScriptedModel([[Say("a b", delay=2.5), "c"]]), Talk("go"))
+    await collect(ScriptedModel(["d"], delay=0.5), Talk("go"))
     assert slept == [2.5, 2.5, 0.0, 0.5]
 
 
@@ -201,7 +201,7 @@ async def test_the_loop_gets_a_turn_before_every_event() -> None:
 
     async with asyncio.TaskGroup() as group:
         counter = group.create_task(count())
-        await heard(ScriptedModel(["word " * 50]), Talk("go"))
+        await collect(ScriptedModel(["word " * 50]), Talk("go"))
         counter.cancel()
     assert turns >= 50
 
@@ -210,9 +210,9 @@ async def test_it_remembers_the_newest_requests_as_they_were() -> None:
     model = ScriptedModel(lambda _: "ok", keep_prompts=2)
     talk = Talk("one")
     for word in ("two", "three"):
-        await heard(model, talk)
+        await collect(model, talk)
         talk.said("ok").user(word)
-    await heard(model, talk)
+    await collect(model, talk)
     assert [len(prompt.messages) for prompt in model.prompts] == [3, 5]
 
 
@@ -220,7 +220,7 @@ async def test_a_history_without_a_call_s_result_is_refused_and_recorded() -> No
     model = ScriptedModel(["never said"])
     talk = Talk("go").asked("look").user("and now?")
     with pytest.raises(ModelFault, match=r"no result for call_0 \(look\)"):
-        await heard(model, talk)
+        await collect(model, talk)
     assert len(model.prompts) == 1
 
 
@@ -230,10 +230,10 @@ async def test_a_function_sees_results_and_goes_on() -> None:
 
     model = ScriptedModel(script)
     talk = Talk("go")
-    assert (await heard(model, talk))[-1] == Stop("calls")
-    assert text_in(await heard(model, talk.asked("look").got(Success("sunny")))) == "It is sunny."
+    assert (await collect(model, talk))[-1] == Stop("calls")
+    assert text_in(await collect(model, talk.asked("look").got(Success("sunny")))) == "It is sunny."
 
 
 async def test_an_error_of_the_script_itself_is_told_as_the_models_fault() -> None:
     with pytest.raises(ModelFault, match="ZeroDivisionError"):
-        await heard(ScriptedModel(lambda moment: "x" * (1 // moment.steps)), Talk("go"))
+        await collect(ScriptedModel(lambda moment: "x" * (1 // moment.steps)), Talk("go"))

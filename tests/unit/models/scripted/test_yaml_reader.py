@@ -12,7 +12,7 @@ from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, T
 from farhand.errors import BadSetting, ModelFault
 from farhand.models.base import CallDone, CallStart, ReasoningDelta, Stop, TextDelta
 from farhand.models.scripted import ScriptedModel
-from tests.unit.models.conversation import Talk, heard, text_in
+from tests.unit.models.conversation import Talk, collect, text_in
 
 WEATHER = r"""
 rules:
@@ -45,7 +45,7 @@ default:
 
 
 async def test_a_rule_thinks_speaks_and_calls_with_what_the_user_said() -> None:
-    events = await heard(ScriptedModel.from_yaml(WEATHER), Talk("What is the Weather in Oslo?"))
+    events = await collect(ScriptedModel.from_yaml(WEATHER), Talk("What is the Weather in Oslo?"))
     assert events[0] == ReasoningDelta("They ")
     assert text_in(events) == "Looking at Oslo."
     assert CallStart(0, "weather", "c1") in events
@@ -64,24 +64,24 @@ async def test_a_rule_thinks_speaks_and_calls_with_what_the_user_said() -> None:
 )
 async def test_the_next_step_is_chosen_by_the_outcome(outcome: Outcome, text: str) -> None:
     talk = Talk("weather in Oslo").asked("weather").got(outcome)
-    assert text_in(await heard(ScriptedModel.from_yaml(WEATHER), talk)) == text
+    assert text_in(await collect(ScriptedModel.from_yaml(WEATHER), talk)) == text
 
 
 async def test_success_means_that_all_calls_of_the_step_succeeded() -> None:
     talk = Talk("weather in Oslo").asked("weather", "weather").got(Success(1), Failure("rain"))
     with pytest.raises(ModelFault, match=r"\{results\[0\].error\}, but there is no such value"):
-        await heard(ScriptedModel.from_yaml(WEATHER), talk)
+        await collect(ScriptedModel.from_yaml(WEATHER), talk)
 
 
 async def test_words_of_another_case_and_the_default_are_found() -> None:
     model = ScriptedModel.from_yaml(WEATHER)
-    assert (await heard(model, Talk("your password, please")))[-1] == Stop("refusal")
-    assert text_in(await heard(model, Talk("hello"))) == "I can use . You said: hello"
+    assert (await collect(model, Talk("your password, please")))[-1] == Stop("refusal")
+    assert text_in(await collect(model, Talk("hello"))) == "I can use . You said: hello"
 
 
 async def test_a_script_can_break_the_model() -> None:
     with pytest.raises(ModelFault, match="overloaded by please break"):
-        await heard(ScriptedModel.from_yaml(WEATHER), Talk("please break"))
+        await collect(ScriptedModel.from_yaml(WEATHER), Talk("please break"))
 
 
 CONFIRM = r"""
@@ -105,33 +105,33 @@ rules:
 )
 async def test_the_next_step_is_chosen_by_the_output(outcome: Outcome, text: str) -> None:
     talk = Talk("sure?").asked("user_confirm").got(outcome)
-    assert text_in(await heard(ScriptedModel.from_yaml(CONFIRM), talk)) == text
+    assert text_in(await collect(ScriptedModel.from_yaml(CONFIRM), talk)) == text
 
 
 async def test_a_yes_goes_on_with_bad_json_and_then_to_the_end() -> None:
     model = ScriptedModel.from_yaml(CONFIRM)
     talk = Talk("sure?").asked("user_confirm").got(Success("yes"))
-    assert CallDone(0, '{"path": ') in await heard(model, talk)
+    assert CallDone(0, '{"path": ') in await collect(model, talk)
     talk.asked("delete").got(Success("a.txt"))
-    assert text_in(await heard(model, talk)) == "Gone: a.txt."
+    assert text_in(await collect(model, talk)) == "Gone: a.txt."
 
 
 async def test_a_step_beyond_the_script_and_an_outcome_nobody_thought_of_are_faults() -> None:
     model = ScriptedModel.from_yaml(CONFIRM)
     with pytest.raises(ModelFault, match=r"has 3 steps at rules\[0\]"):
-        await heard(model, Talk("sure?").said("a").said("b").said("c"))
+        await collect(model, Talk("sure?").said("a").said("b").said("c"))
     only_yes = ScriptedModel.from_yaml(
         "rules:\n- when: go\n  steps:\n  - calls: [{tool: a}]\n  - on: success\n    text: ok\n"
     )
     with pytest.raises(ModelFault, match=r"No step 2 at rules\[0\] of the script fits: denied"):
-        await heard(only_yes, Talk("go").asked("a").got(Denied()))
+        await collect(only_yes, Talk("go").asked("a").got(Denied()))
     with pytest.raises(ModelFault, match="fits: no result"):
-        await heard(only_yes, Talk("go").said("hm"))
+        await collect(only_yes, Talk("go").said("hm"))
 
 
 async def test_a_script_without_a_default_does_not_guess() -> None:
     with pytest.raises(ModelFault, match="No rule of the script matches"):
-        await heard(ScriptedModel.from_yaml(CONFIRM), Talk("hello"))
+        await collect(ScriptedModel.from_yaml(CONFIRM), Talk("hello"))
 
 
 async def test_bare_words_and_numbers_stay_what_they_look_like() -> None:
@@ -144,7 +144,7 @@ default:
           input: {a: on, b: no, c: 12:30, d: 2026-11-05, e: 1.5, f: true, g: null, h: "7", i: 010, j: ~}
     - text: ok
 """
-    events = await heard(ScriptedModel.from_yaml(script), Talk("go"))
+    events = await collect(ScriptedModel.from_yaml(script), Talk("go"))
     assert events[-2] == CallDone(
         0,
         '{"a": "on", "b": "no", "c": "12:30", "d": "2026-11-05", "e": 1.5, "f": true, "g": null, '
@@ -154,14 +154,14 @@ default:
 
 async def test_a_delay_in_the_script_counts_for_its_step() -> None:
     model = ScriptedModel.from_yaml("default:\n  steps:\n  - text: soon\n    delay: 0.001\n", delay=3600)
-    assert (await heard(model, Talk("go")))[0] == TextDelta("soon")
+    assert (await collect(model, Talk("go")))[0] == TextDelta("soon")
 
 
 async def test_a_script_is_read_from_a_file_by_path_or_by_name(tmp_path: Path) -> None:
     path = tmp_path / "talk.yaml"
     path.write_text("default: {steps: [{text: Grüß dich}]}", encoding="utf-8")
     for source in (path, str(path)):
-        assert text_in(await heard(ScriptedModel.from_yaml(source), Talk("go"))) == "Grüß dich"
+        assert text_in(await collect(ScriptedModel.from_yaml(source), Talk("go"))) == "Grüß dich"
 
 
 MISTAKES = {
@@ -200,10 +200,10 @@ MISTAKES = {
 @pytest.mark.parametrize("script", MISTAKES)
 def test_a_mistake_in_a_script_is_one_line_that_names_the_place(script: str) -> None:
     line, why = MISTAKES[script]
-    with pytest.raises(BadSetting, match=why) as told:
+    with pytest.raises(BadSetting, match=why) as refused:
         ScriptedModel.from_yaml(script)
-    assert str(told.value).startswith(f"The script, line {line}: ")
-    assert "\n" not in str(told.value)
+    assert str(refused.value).startswith(f"The script, line {line}: ")
+    assert "\n" not in str(refused.value)
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from farhand.errors import TooMany
-from farhand.server.auth import login_limiter as strikes_module
+from farhand.server.auth import login_limiter
 from farhand.server.auth.login_limiter import LoginLimiter
 from tests.requirement import requirement
 
@@ -13,31 +13,31 @@ pytestmark = requirement("auth:failed-sign-ins")
 
 
 def test_ten_failures_are_allowed_and_the_next_error_says_how_long_to_wait() -> None:
-    strikes = LoginLimiter()
+    limiter = LoginLimiter()
     for moment in range(10):
-        strikes.add("a", float(moment))
-    strikes.check("b", 10.0)
+        limiter.add("a", float(moment))
+    limiter.check("b", 10.0)
     with pytest.raises(TooMany) as refused:
-        strikes.add("a", 10.0)
+        limiter.add("a", 10.0)
     assert refused.value.retry_after == 50
     with pytest.raises(TooMany):
-        strikes.check("a", 59.9)
+        limiter.check("a", 59.9)
 
 
 def test_the_count_starts_again_after_a_minute() -> None:
-    strikes = LoginLimiter()
+    limiter = LoginLimiter()
     for _ in range(10):
-        strikes.add("a", 0.0)
-    strikes.check("a", 60.0)
-    strikes.add("a", 60.0)
-    strikes.check("a", 60.0)
+        limiter.add("a", 0.0)
+    limiter.check("a", 60.0)
+    limiter.add("a", 60.0)
+    limiter.check("a", 60.0)
 
 
 def test_the_number_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strikes_module, "REMEMBERED", 3)
-    strikes = LoginLimiter()
+    monkeypatch.setattr(login_limiter, "REMEMBERED", 3)
+    limiter = LoginLimiter()
     for number in range(10):
-        strikes.add(f"at-once-{number}", 0.0)
-    assert list(strikes._counted) == ["at-once-7", "at-once-8", "at-once-9"]
-    strikes.add("later", 61.0)
-    assert list(strikes._counted) == ["later"]
+        limiter.add(f"at-once-{number}", 0.0)
+    assert list(limiter._counted) == ["at-once-7", "at-once-8", "at-once-9"]
+    limiter.add("later", 61.0)
+    assert list(limiter._counted) == ["later"]

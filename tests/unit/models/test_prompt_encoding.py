@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farhand.core.thread import Asked, AssistantMessage
-from farhand.models.provider_ids import CallIds, ToolNames
+from farhand.models.prompt_encoding import ToolNames, call_ids
 from tests.requirement import requirement
 
 
@@ -17,26 +17,26 @@ def step(*calls: tuple[str, str | None]) -> AssistantMessage:
 
 @requirement("models:call-ids")
 def test_an_id_of_the_provider_is_kept() -> None:
-    assert CallIds([step(("call_a", "toolu_1"))])["call_a"] == "toolu_1"
+    assert call_ids([step(("call_a", "toolu_1"))])["call_a"] == "toolu_1"
 
 
 @requirement("models:call-ids")
 def test_a_missing_id_becomes_ours() -> None:
-    ids = CallIds([step(("call_a", None), ("call_b", ""))])
+    ids = call_ids([step(("call_a", None), ("call_b", ""))])
     assert (ids["call_a"], ids["call_b"]) == ("call_a", "call_b")
 
 
 @requirement("models:call-ids")
 def test_an_id_that_was_used_before_becomes_ours_and_the_first_keeps_its_own() -> None:
     first, second = step(("call_a", "call_0")), step(("call_b", "call_0"))
-    assert CallIds([first])["call_a"] == "call_0"
-    ids = CallIds([first, second])
+    assert call_ids([first])["call_a"] == "call_0"
+    ids = call_ids([first, second])
     assert (ids["call_a"], ids["call_b"]) == ("call_0", "call_b")
 
 
 @requirement("models:call-ids")
 def test_an_id_of_another_provider_that_does_not_fit_becomes_ours() -> None:
-    ids = CallIds([step(("call_a", "call 0"), ("call_b", "c" * 41), ("call_c", "c" * 40))], longest=40)
+    ids = call_ids([step(("call_a", "call 0"), ("call_b", "c" * 41), ("call_c", "c" * 40))], longest=40)
     assert (ids["call_a"], ids["call_b"], ids["call_c"]) == ("call_a", "call_b", "c" * 40)
 
 
