@@ -23,9 +23,9 @@ TIMES = ROOT / ".cache" / "tier-times.json"
 # stages follow each other; lanes of a stage run at the same time, the parts of a lane one after the other
 TIERS: dict[str, list[list[list[str]]]] = {
     "quick": [[["tests-quick-unit"], ["tests-quick-stream"], ["tests-quick-faces"]]],
-    "most": [[["check-python"], ["check-node", "example-packages"]], [["tests-most"], ["tests-ts"]]],
+    "most": [[["check-python"], ["check-node", "ui"]], [["tests-most"], ["tests-ts", "tests-copilotkit"]]],
     "test": [
-        [["check-python"], ["check-node", "example-packages"]],
+        [["check-python"], ["check-node", "ui"]],
         # the walk mostly waits for downloads
         [["tests-covered", "tests"], ["tests-ts", "test-lowest", "tests-frameworks", "tests-walk"]],
         # alone: random faults and other tests would starve each other
