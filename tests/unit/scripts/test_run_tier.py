@@ -27,6 +27,15 @@ def test_every_part_of_a_tier_is_a_target_of_the_makefile(tier: str) -> None:
     assert set(parts) <= set(targets)
 
 
+def test_a_whole_run_has_every_part_of_the_smaller_one() -> None:
+    smaller, whole = (
+        {part for lanes in run_tier.TIERS[tier] for lane in lanes for part in lane}
+        for tier in ("most", "test")
+    )
+    # what `tests-most` runs is in these two
+    assert smaller - {"tests-most"} | {"tests-covered", "tests"} <= whole
+
+
 def test_nothing_waits_for_the_packages_of_copilotkit_but_the_tests_that_need_them() -> None:
     makefile = (ROOT / "Makefile").read_text()
     needing = {
