@@ -23,6 +23,10 @@ covered := core calls tools
 # Enough for that. Measuring doubles what a test computes, so no other test is measured.
 covering := tests/unit/core tests/unit/calls tests/unit/tools tests/unit/agent tests/unit/eventlog tests/laws
 run_tests := $(bin)/python scripts/run_tests.py
+# They need the packages of the example, so they are a part of their own that nothing else waits for.
+copilotkit_tests := tests/browser/test_copilotkit.py tests/docs/test_copilotkit.py
+# Parts of their own.
+elsewhere := tests/walk tests/frameworks $(copilotkit_tests)
 
 # The demo says how long a first visit had to wait.
 began := $(shell date +%s)
@@ -37,7 +41,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo ui ui-if-node quick most test check check-python check-node check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types house \
-        example-packages tests tests-covered tests-quick-unit tests-quick-stream tests-quick-faces tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
+        tests tests-covered tests-copilotkit tests-quick-unit tests-quick-stream tests-quick-faces tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -130,8 +134,8 @@ tests-quick-stream: $(ready_to_develop)
 tests-quick-faces: $(ready_to_develop)
 	@$(quick) tests/faces --ignore=tests/faces/ui_stream </dev/null
 
-tests-most: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
-	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/frameworks -m 'not ($(whole_only))' </dev/null
+tests-most: $(ready_to_develop) $(ui_built)
+	@$(run_tests) -q -n $(JOBS) --dist worksteal $(elsewhere:%=--ignore=%) -m 'not ($(whole_only))' </dev/null
 
 tests-covered: $(ready_to_develop)
 	@echo "tests: what covers core, calls and tools"
@@ -140,12 +144,14 @@ tests-covered: $(ready_to_develop)
 	    { cat $(VENV)/.coverage-report; echo "tests: core, calls and tools must be covered in every branch" >&2; exit 1; }
 	@echo "tests: core, calls and tools are covered in every branch"
 
-tests: $(ready_to_develop) $(ui_built) $(copilotkit_ready)
+tests: $(ready_to_develop) $(ui_built)
 	@echo "tests: all others, $(JOBS) at a time"
-	@$(run_tests) -q -n $(JOBS) --dist worksteal --ignore=tests/walk --ignore=tests/frameworks $(covering:%=--ignore=%) -m 'not storm' </dev/null
+	@$(run_tests) -q -n $(JOBS) --dist worksteal $(elsewhere:%=--ignore=%) $(covering:%=--ignore=%) -m 'not storm' </dev/null
 
-# By itself, so that it is downloaded while the checks compute.
-example-packages: $(copilotkit_ready)
+# The packages are downloaded while the other tests compute.
+tests-copilotkit: $(ready_to_develop) $(ui_built) $(copilotkit_ready) ## run the tests of CopilotKit pages, with their packages
+	@echo "tests: CopilotKit pages"
+	@$(run_tests) -q $(copilotkit_tests) </dev/null
 
 # By themselves: they would starve others, and others them. Longer with `make storms` or TEST_STORM_SECONDS=600; a
 # run is brought back by the seed it printed, TEST_STORM_SEED.

@@ -29,7 +29,9 @@ def main(options: list[str]) -> int:
     if options:
         return _run([python, "-m", "pytest", "-p", "no:cacheprovider", *options])
     files = [str(path) for folder in TYPED for path in sorted((ROOT / folder).rglob("*.py"))]
-    checks = [[python, "-m", "mypy", "--no-error-summary", *files]]
+    # `make check` has other versions of these libraries: in one cache each would discard the other's results
+    own_cache = ["--cache-dir", str(CACHE / "mypy-frameworks")]
+    checks = [[python, "-m", "mypy", "--no-error-summary", *own_cache, *files]]
     if PYRIGHT.exists():
         checks.append([str(PYRIGHT), "--project", str(_pyright_settings(Path(python).parents[1]))])
     tests = [python, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-n", "2", "--dist", "worksteal"]

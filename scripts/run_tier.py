@@ -23,11 +23,14 @@ TIMES = ROOT / ".cache" / "tier-times.json"
 # stages follow each other; lanes of a stage run at the same time, the parts of a lane one after the other
 TIERS: dict[str, list[list[list[str]]]] = {
     "quick": [[["tests-quick-unit"], ["tests-quick-stream"], ["tests-quick-faces"]]],
-    "most": [[["check-python"], ["check-node", "example-packages"]], [["tests-most"], ["tests-ts"]]],
+    "most": [[["check-python"], ["check-node", "ui"]], [["tests-most"], ["tests-ts", "tests-copilotkit"]]],
     "test": [
-        [["check-python"], ["check-node", "example-packages"]],
-        # the walk mostly waits for downloads
-        [["tests-covered", "tests"], ["tests-ts", "test-lowest", "tests-frameworks", "tests-walk"]],
+        [["check-python"], ["check-node", "ui"]],
+        # the second lane often waits for downloads; the first uses every processor to the end
+        [
+            ["tests-covered", "tests"],
+            ["tests-ts", "tests-copilotkit", "test-lowest", "tests-frameworks", "tests-walk"],
+        ],
         # alone: random faults and other tests would starve each other
         [["tests-chaos"]],
     ],

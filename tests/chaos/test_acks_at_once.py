@@ -35,7 +35,7 @@ def given(there: Room, call: str) -> list[Json]:
     return [each["outcome"] for results in there.requests for each in results if each["call_id"] == call]
 
 
-@requirement("acks:identical")
+@requirement("ack:receipts")
 async def test_of_two_hundred_identical_acks_one_is_accepted_and_the_rest_are_ignored(tmp_path: Path) -> None:
     async with room(tmp_path) as there:
         page = Page(there.http, "chat", wait="hold")
@@ -51,7 +51,7 @@ async def test_of_two_hundred_identical_acks_one_is_accepted_and_the_rest_are_ig
         assert len(there.requests) == 2
 
 
-@requirement("acks:different")
+@requirement("ack:receipts")
 async def test_of_a_hundred_different_acks_one_wins_and_all_others_are_told_the_same_winner(
     tmp_path: Path,
 ) -> None:

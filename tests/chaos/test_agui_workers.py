@@ -53,7 +53,7 @@ def _at(room: Room, page: Page) -> Page:
     return page
 
 
-@requirement("agui:workers")
+@requirement("workers:answer-anywhere")
 async def test_an_interrupt_of_one_worker_is_resumed_at_the_other_and_read_at_both(rooms: list[Room]) -> None:
     one, other = rooms
     page = Page(one.http, "resumed")
@@ -65,7 +65,7 @@ async def test_an_interrupt_of_one_worker_is_resumed_at_the_other_and_read_at_bo
         assert (await Page(room.http, "resumed").connect()).text.endswith(_deleted("a"))
 
 
-@requirement("agui:workers")
+@requirement("workers:answer-anywhere")
 async def test_a_call_shown_by_one_worker_is_answered_at_the_other(rooms: list[Room]) -> None:
     one, other = rooms
     page = Page(one.http, "shown")
@@ -75,7 +75,7 @@ async def test_a_call_shown_by_one_worker_is_answered_at_the_other(rooms: list[R
     assert '"viewKey": "v1"' in (await _at(other, page).run()).text
 
 
-@requirement("agui:workers")
+@requirement("workers:answer-anywhere")
 async def test_fifty_equal_resumes_over_two_workers_have_one_effect(rooms: list[Room]) -> None:
     page = Page(rooms[0].http, "fifty")
     [asked] = (await page.send("delete c")).interrupts
@@ -86,7 +86,7 @@ async def test_fifty_equal_resumes_over_two_workers_have_one_effect(rooms: list[
     assert rooms[0].executions.count(("delete_file", "c")) == 1
 
 
-@requirement("agui:workers")
+@requirement("workers:answer-anywhere")
 async def test_a_run_at_work_at_one_worker_is_read_and_stopped_at_the_other(rooms: list[Room]) -> None:
     one, other = rooms
     page = Page(one.http, "read")

@@ -92,7 +92,7 @@ def begun(history: History) -> Counter[str]:
     return Counter(each.call_key for each in history.executions)
 
 
-@requirement("crash:chat")
+@requirement("crash:points")
 @pytest.mark.parametrize(
     ("kind", "is_held", "visitor"),
     [
@@ -178,7 +178,7 @@ CALLS = (
 """Tools, and whether the call has a request id."""
 
 
-@requirement("crash:direct")
+@requirement("crash:points")
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 async def test_a_call_without_a_run_comes_to_its_one_right_end_wherever_its_server_dies(
     tmp_path: Path, kind: str

@@ -36,7 +36,7 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-@requirement("workers:database-restarted")
+@requirement("postgres:recovers")
 async def test_each_of_a_hundred_parked_runs_wakes_in_time_after_a_hard_restart_of_the_database(
     tmp_path: Path,
 ) -> None:
@@ -91,7 +91,7 @@ async def asked_again(there: Room, chat: str) -> float:
     return at[1]
 
 
-@requirement("workers:listen-lost")
+@requirement("postgres:woken")
 @pytest.mark.parametrize("fault", ["ended", "ended and kept away", "half-open"])
 async def test_a_held_run_is_woken_by_the_look_at_the_record_when_its_worker_hears_nothing(
     cluster: Cluster, tmp_path: Path, fault: str

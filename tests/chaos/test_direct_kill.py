@@ -163,7 +163,7 @@ async def test_whenever_the_server_is_killed_after_the_yes_the_tool_runs_once_or
                 assert times <= 1
 
 
-@requirement("direct:stop")
+@requirement("runs:stop")
 async def test_a_call_whose_yes_came_after_the_restart_can_be_stopped(tmp_path: Path) -> None:
     async with room(tmp_path, agent=AGENT) as there:
         call = await asked_and_killed(there, "charge", "oslo", requestID="job-1", sessionID="s1")
@@ -179,7 +179,7 @@ async def test_a_call_whose_yes_came_after_the_restart_can_be_stopped(tmp_path: 
         assert there.executions == [("charge", "oslo")]
 
 
-@requirement("direct:caller-leaves")
+@requirement("runs:stop")
 async def test_a_caller_that_is_killed_cancels_its_call(tmp_path: Path) -> None:
     async with room(tmp_path, agent=AGENT) as there:
         async with executing(there, "charge", "oslo") as called:

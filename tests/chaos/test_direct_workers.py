@@ -33,7 +33,7 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
-@requirement("direct:yes-elsewhere")
+@requirement("direct:yes-after-restart")
 async def test_the_openers_worker_is_killed_and_the_yes_is_given_at_the_other(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -49,7 +49,7 @@ async def test_the_openers_worker_is_killed_and_the_yes_is_given_at_the_other(
         assert one.executions == [("delete_file", "a")]
 
 
-@requirement("direct:yes-elsewhere")
+@requirement("direct:yes-after-restart")
 async def test_a_caller_at_one_worker_gets_the_answer_when_the_yes_is_given_at_the_other(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -61,7 +61,7 @@ async def test_a_caller_at_one_worker_gets_the_answer_when_the_yes_is_given_at_t
         assert one.executions == [("delete_file", "a")]
 
 
-@requirement("direct:yes-elsewhere")
+@requirement("direct:yes-after-restart")
 @pytest.mark.parametrize("keyed", [True, False], ids=["with a request id", "without one"])
 async def test_the_worker_that_took_the_yes_is_killed_before_the_tool_starts(
     cluster: Cluster, tmp_path: Path, keyed: bool
@@ -124,7 +124,7 @@ async def test_without_request_id_a_call_is_cancelled_when_its_openers_worker_is
         other.open_gate("oslo")
 
 
-@requirement("direct:yes-elsewhere")
+@requirement("direct:yes-after-restart")
 @pytest.mark.parametrize("second", [True, False], ids=["two yeses", "a yes and a no"])
 async def test_two_answers_at_two_workers_at_once_are_one_answer_and_the_tool_runs_at_most_once(
     cluster: Cluster, tmp_path: Path, second: bool

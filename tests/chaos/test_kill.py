@@ -102,7 +102,7 @@ async def test_a_held_question_is_answered_after_the_kill_and_the_tool_runs_once
         assert there.executions == [("weather", "oslo"), ("delete_file", "oslo")]
 
 
-@requirement("kill:accepted")
+@requirement("store:kill")
 async def test_a_result_that_was_accepted_survives_the_kill_right_after(tmp_path: Path) -> None:
     async with room(tmp_path) as there:
         page, turn = await parked(there)
@@ -115,7 +115,7 @@ async def test_a_result_that_was_accepted_survives_the_kill_right_after(tmp_path
         assert there.executions == [("weather", "oslo")]
 
 
-@requirement("kill:in-flight")
+@requirement("runs:recovery")
 async def test_a_tool_that_was_in_flight_is_not_run_again_and_the_model_is_told(tmp_path: Path) -> None:
     async with room(tmp_path) as there:
         page = Page(there.http, "chat")
@@ -128,7 +128,7 @@ async def test_a_tool_that_was_in_flight_is_not_run_again_and_the_model_is_told(
         assert sorted(there.executions) == [("charge", "oslo"), ("weather", "oslo")]
 
 
-@requirement("kill:in-flight")
+@requirement("runs:recovery")
 async def test_an_idempotent_tool_that_was_in_flight_is_run_again(tmp_path: Path) -> None:
     async with room(tmp_path) as there:
         page = Page(there.http, "chat")

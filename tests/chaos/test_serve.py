@@ -106,7 +106,7 @@ async def test_a_body_that_is_not_declared_as_json_is_refused() -> None:
     assert plain.status_code == 415
 
 
-@requirement("auth:open")
+@requirement("auth:token")
 async def test_open_lets_local_programs_in_without_the_token_and_pages_from_elsewhere_not() -> None:
     async with farhand_process(AGENT, "--open") as server, server.client(signed_in=False) as program:
         assert (await program.post("/api/chat", json=chat("hi"))).status_code == 200
@@ -236,7 +236,7 @@ async def until_stopping(server: FarhandProcess) -> None:
     assert (ready.status_code, ready.headers["retry-after"]) == (503, "1")
 
 
-@requirement("serve:restart")
+@requirement("kill:parked")
 async def test_a_killed_server_takes_the_result_after_its_restart() -> None:
     async with farhand_process(AGENT) as server:
         async with AsyncExitStack() as stack:

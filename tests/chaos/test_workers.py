@@ -205,7 +205,7 @@ async def test_a_tool_in_flight_on_a_killed_worker_is_not_run_elsewhere(
         assert sorted(one.executions) == [("charge", "oslo"), ("weather", "oslo")]
 
 
-@requirement("workers:stopped")
+@requirement("workers:takeover")
 async def test_a_worker_that_was_stopped_beyond_its_lease_changes_nothing_when_it_goes_on(
     cluster: Cluster, tmp_path: Path
 ) -> None:
@@ -229,7 +229,7 @@ async def test_a_worker_that_was_stopped_beyond_its_lease_changes_nothing_when_i
         assert len(one.requests) == 2
 
 
-@requirement("workers:stopped")
+@requirement("workers:takeover")
 async def test_a_worker_that_stood_still_beyond_its_lease_tells_its_reader_no_word_before_it_asks_the_store(
     cluster: Cluster, tmp_path: Path
 ) -> None:

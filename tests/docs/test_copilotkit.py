@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "examples/copilotkit/page"
 
 
-@requirement("docs:copilotkit")
+@requirement("docs:examples")
 @pytest.mark.timeout(240)
 def test_a_copilotkit_page_is_used_on_farhand() -> None:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "FARHAND_"))}

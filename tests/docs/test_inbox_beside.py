@@ -14,7 +14,7 @@ from tests.requirement import requirement
 ROOT = Path(__file__).parents[2]
 
 
-@requirement("docs:inbox-beside")
+@requirement("docs:examples")
 @pytest.mark.browser
 @pytest.mark.timeout(180)
 def test_a_page_without_a_chat_shows_and_approves_what_a_script_calls() -> None:

@@ -12,7 +12,7 @@ from tests.requirement import requirement
 ROOT = Path(__file__).parents[2]
 
 
-@requirement("docs:mounted")
+@requirement("docs:examples")
 def test_the_hosts_keep_their_own_sign_in() -> None:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "FARHAND_"))}
     ran = subprocess.run(

@@ -14,7 +14,7 @@ from tests.requirement import requirement
 ROOT = Path(__file__).parents[2]
 
 
-@requirement("docs:vscode-like")
+@requirement("docs:examples")
 @pytest.mark.timeout(180)
 def test_an_editors_program_in_node_lends_its_tools_to_a_chat(tmp_path: Path) -> None:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "FARHAND_"))}

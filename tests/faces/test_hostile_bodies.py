@@ -163,7 +163,7 @@ async def test_every_field_of_a_wrong_type_is_refused_or_taken_and_never_breaks(
     await completes(waiting)
 
 
-@requirement("hostile:size")
+@requirement("attack:exhaustion")
 async def test_a_body_over_its_limit_is_refused_with_and_without_its_length(waiting: Waiting) -> None:
     for face, route in body_routes(waiting):
         large = with_value(valid_for(waiting, route), b'"' + b"x" * route.limit + b'"')
@@ -242,7 +242,7 @@ async def test_a_hostile_address_is_refused_or_not_found(waiting: Waiting, part:
     await completes(waiting)
 
 
-@requirement("hostile:ids")
+@requirement("attack:hostile-json")
 @pytest.mark.parametrize("waiting", ["memory", "sqlite", "postgres"], indirect=True)
 async def test_an_id_with_a_letter_that_not_every_store_can_hold_finds_nothing(waiting: Waiting) -> None:
     for face, route in routes(waiting):
@@ -262,7 +262,7 @@ async def test_an_id_with_a_letter_that_not_every_store_can_hold_finds_nothing(w
     await completes(waiting)
 
 
-@requirement("hostile:ids")
+@requirement("attack:hostile-json")
 @pytest.mark.parametrize("waiting", ["memory", "sqlite", "postgres"], indirect=True)
 async def test_such_an_id_in_a_frame_finds_nothing_and_the_socket_goes_on(waiting: Waiting) -> None:
     async with wire(waiting.served, "/api/chat/ws") as socket:

@@ -153,7 +153,7 @@ async def test_a_store_that_cannot_be_opened_fails_the_lifespan_in_one_line(
     assert "another process" in caplog.text.lower() or "in use" in caplog.text.lower()
 
 
-@requirement("mounting:drain")
+@requirement("runs:drain")
 @HOSTS
 async def test_a_drain_ends_held_streams_so_that_they_can_be_resumed(host: Host, tmp_path: Path) -> None:
     scene = Scene(once(OPEN))
@@ -177,7 +177,7 @@ async def test_a_drain_ends_held_streams_so_that_they_can_be_resumed(host: Host,
         assert (await page.resume()).text == "open_url: success {'n': 1}."
 
 
-@requirement("mounting:drain")
+@requirement("runs:drain")
 async def test_a_drain_gives_what_works_some_time_to_end(tmp_path: Path) -> None:
     scene = Scene(once(Ask("slow", {"subject": "tea"})))
     app = create_app(scene.agent, store=f"sqlite:///{tmp_path}/f.db")

@@ -180,7 +180,7 @@ async def test_new_runs_a_minute_are_bounded_for_a_principal_and_for_its_tenant(
     assert 1 <= int(refused.headers["retry-after"]) <= 60
 
 
-@requirement("quotas:stored")
+@requirement("quotas:rate")
 async def test_what_a_principal_stores_is_bounded_until_it_deletes_something(
     serve: Serve, store: str
 ) -> None:

@@ -69,7 +69,7 @@ class HoldLaws(Laws):
         async with self.holding(stage, [QUICK]) as loop:
             assert await loop.run() == self.told(LATE)
 
-    @requirement("bridges:bad-input")
+    @requirement("bridges:deadline")
     async def test_bad_input_goes_back_to_the_model_before_anyone_is_asked(self, stage: Stage) -> None:
         async with self.holding(stage, [Ask("pay", {"amount": "much"}, "call_0")]) as loop:
             told = await loop.run()
@@ -100,7 +100,7 @@ class HoldLaws(Laws):
         assert "the run that asked for it was cancelled" in repr(settled.outcome)
         assert stage.paid == []
 
-    @requirement("bridges:many")
+    @requirement("bridges:once")
     @pytest.mark.timeout(180)
     async def test_two_hundred_runs_at_once_each_get_their_own_answer(self, stage: Stage) -> None:
         async def one(number: int) -> str | None:
@@ -244,7 +244,7 @@ class ParkLaws(Laws):
 class RepeatedIdLaws(Laws):
     """Where the framework has more than the provider's id of a call."""
 
-    @requirement("bridges:repeated-ids")
+    @requirement("bridges:once")
     async def test_a_provider_may_repeat_its_ids_in_every_step(self, stage: Stage) -> None:
         steps = [[Ask("pay", {"amount": amount}, "call_0")] for amount in (1, 2, 2)]
         loop = self.loop_class(stage.hands, stage.effects.parent, steps)
@@ -255,7 +255,7 @@ class RepeatedIdLaws(Laws):
         assert run.result() == "paid 1 | paid 2 | paid 2"
         assert stage.paid == ["paid 1", "paid 2", "paid 2"]
 
-    @requirement("bridges:repeated-ids")
+    @requirement("bridges:once")
     async def test_parked_steps_with_the_same_id_of_a_provider_are_told_apart(self, stage: Stage) -> None:
         steps = [[Ask("pay", {"amount": amount}, "call_0")] for amount in (1, 2, 2)]
         async with self.loop_class(stage.hands, stage.effects.parent, steps, hold_for=0.05) as loop:

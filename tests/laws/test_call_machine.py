@@ -92,7 +92,7 @@ class SqliteMachine(CallMachine):
 
 
 @pytest.mark.timeout(300)
-@requirement("calls:random-lives")
+@requirement("calls:one-outcome")
 @pytest.mark.parametrize(("machine", "lives"), [(MemoryMachine, 150), (SqliteMachine, 40)])
 def test_whatever_happens_to_calls_every_promise_is_kept(machine: type[CallMachine], lives: int) -> None:
     run_state_machine_as_test(machine, settings=settings(STEPS, max_examples=lives))

@@ -1,14 +1,17 @@
-"""`farhand demo --model provider:…` as a real process, with the demo's tools and the provider's fake."""
+"""`farhand demo --model provider:…` with the provider's fake, and what is refused before it serves."""
 
 from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
+from farhand.cli import main
 from farhand.models.scripted import Ask, Moment, Step
 from tests.faces.ui_stream.page import Page
 from tests.fakes.provider import FakeProvider
@@ -111,26 +114,50 @@ NO_KEY = {
 }
 
 
-async def test_a_missing_key_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
-    assert NO_KEY[provider.name] in await refused(MODELS[provider.name], tmp_path, NO_SETTINGS)
+Refused: TypeAlias = Callable[[str, Mapping[str, str]], str]
+
+
+@pytest.fixture
+def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Refused:
+    """The one line that `farhand demo --model` ends with, in this process: it ends before it serves."""
+
+    def ended(model: str, env: Mapping[str, str]) -> str:
+        homes = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"), str(tmp_path))
+        for name, value in {**NO_SETTINGS, **homes, **env}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys, "argv", ["farhand", "demo", "--no-browser", "--port", "0", "--model", model])
+        with pytest.raises(SystemExit) as left:
+            main()
+        assert left.value.code == 2
+        (line,) = capsys.readouterr().err.strip().splitlines()
+        return line
+
+    return ended
+
+
+def test_a_missing_key_is_one_line_and_code_2(provider: Provider, refused: Refused) -> None:
+    assert NO_KEY[provider.name] in refused(MODELS[provider.name], {})
 
 
 async def test_a_missing_library_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
     library = "openai" if provider.name == "openai-chat" else provider.name
     # found before the one that is installed
     (tmp_path / f"{library}.py").write_text("raise ModuleNotFoundError('not installed')")
-    words = await refused(MODELS[provider.name], tmp_path, {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"})
-    assert f"pip install 'farhand[{library}]'" in words
+    env = {**NO_SETTINGS, "HOME": str(tmp_path), "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    ended = await run_farhand("demo", "--model", MODELS[provider.name], env=env)
+    assert ended.code == 2
+    (line,) = ended.err.strip().splitlines()
+    assert f"pip install 'farhand[{library}]'" in line
 
 
-async def test_a_malformed_address_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
+def test_a_malformed_address_is_one_line_and_code_2(provider: Provider, refused: Refused) -> None:
     addresses = {f"{name}_BASE_URL": "http://[::1" for name in ("ANTHROPIC", "OPENAI", "BACKBOARD")}
-    words = await refused(MODELS[provider.name], tmp_path, {**KEYS, **addresses})
+    words = refused(MODELS[provider.name], {**KEYS, **addresses})
     assert "_BASE_URL 'http://[::1' is not the address of a model server." in words
 
 
-async def test_a_proxy_that_cannot_be_used_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
-    words = await refused(MODELS[provider.name], tmp_path, {**KEYS, "ALL_PROXY": "carrier-pigeon://loft:1"})
+def test_a_proxy_that_cannot_be_used_is_one_line_and_code_2(provider: Provider, refused: Refused) -> None:
+    words = refused(MODELS[provider.name], {**KEYS, "ALL_PROXY": "carrier-pigeon://loft:1"})
     assert "carrier-pigeon" in words
 
 
@@ -144,15 +171,5 @@ async def test_a_proxy_that_cannot_be_used_is_one_line_and_code_2(provider: Prov
         ("backboard:gpt-4o", "'gpt-4o' is not a model of Backboard. Include the provider"),
     ],
 )
-async def test_a_name_that_no_model_has_is_one_line_and_code_2(
-    model: str, words: str, tmp_path: Path
-) -> None:
-    assert words in await refused(model, tmp_path, KEYS)
-
-
-async def refused(model: str, home: Path, env: Mapping[str, str]) -> str:
-    """The one line that it ends with."""
-    ended = await run_farhand("demo", "--model", model, env={**NO_SETTINGS, "HOME": str(home), **env})
-    assert ended.code == 2
-    (line,) = ended.err.strip().splitlines()
-    return line
+def test_a_name_that_no_model_has_is_one_line_and_code_2(model: str, words: str, refused: Refused) -> None:
+    assert words in refused(model, KEYS)

@@ -87,7 +87,7 @@ async def test_images_that_results_refer_to_are_seen_in_their_order(provider: Pr
         assert seen(at) == [PNG + b"1", PNG + b"2"]
 
 
-@requirement("models:files-told")
+@requirement("models:images")
 async def test_other_files_are_told_by_name_type_and_size(provider: Provider) -> None:
     async with stage(provider, asks) as at:
         plan = await kept(at, b"%PDF-1.7", "application/pdf")
@@ -99,7 +99,7 @@ async def test_other_files_are_told_by_name_type_and_size(provider: Provider) ->
         assert seen(at) == []
 
 
-@requirement("models:files-told")
+@requirement("models:images")
 async def test_a_file_of_somebody_else_is_neither_seen_nor_told(provider: Provider) -> None:
     async with stage(provider, asks) as at:
         theirs = await kept(at, PNG + b"secret", owner=Owner("local", "somebody else"))
@@ -108,7 +108,7 @@ async def test_a_file_of_somebody_else_is_neither_seen_nor_told(provider: Provid
         assert seen(at) == []
 
 
-@requirement("models:files-told")
+@requirement("models:images")
 async def test_what_only_calls_itself_an_image_or_is_too_large_is_told(provider: Provider) -> None:
     async with stage(provider, asks) as at:
         page = await kept(at, b"<html>not a photo</html>")
@@ -120,7 +120,7 @@ async def test_what_only_calls_itself_an_image_or_is_too_large_is_told(provider:
         assert seen(at) == []
 
 
-@requirement("models:files-told")
+@requirement("models:images")
 async def test_a_provider_without_eyes_is_told_of_images() -> None:
     async with stage(PROVIDERS[3], asks) as at:
         photo = await kept(at, PNG + b"sea")

@@ -29,7 +29,7 @@ def well(moment: Moment) -> Step:
 
 @both_clients
 @pytest.mark.parametrize("status", [429, 500, 503])
-@requirement("models:retries")
+@requirement("models:trouble")
 async def test_passing_trouble_is_retried(provider: Provider, status: int) -> None:
     async with stage(provider, well) as at:
         at.fake.refuse(status, "busy", times=2)
@@ -43,7 +43,7 @@ async def test_passing_trouble_is_retried(provider: Provider, status: int) -> No
 
 @both_clients
 @pytest.mark.parametrize("headers", [{"retry-after": "3600"}, {"retry-after-ms": "3600000"}], ids=["s", "ms"])
-@requirement("models:retries")
+@requirement("models:trouble")
 async def test_a_provider_that_wants_an_hour_is_not_waited_for_and_says_so(
     provider: Provider, headers: dict[str, str]
 ) -> None:
@@ -58,7 +58,7 @@ async def test_a_provider_that_wants_an_hour_is_not_waited_for_and_says_so(
 
 
 @pytest.mark.parametrize("provider", RETRYING, ids=lambda provider: provider.name)
-@requirement("models:retries")
+@requirement("models:trouble")
 async def test_another_try_that_the_provider_itself_asks_for_is_told(provider: Provider) -> None:
     async with stage(provider, well) as at:
         at.fake.refuse(400, "not yet", headers={"x-should-retry": "true"})
@@ -68,7 +68,7 @@ async def test_another_try_that_the_provider_itself_asks_for_is_told(provider: P
         assert delay == "The model is busy; trying again in 0.01 s."
 
 
-@requirement("models:retries")
+@requirement("models:trouble")
 async def test_a_delay_is_told_only_if_the_model_is_asked_again(provider: Provider) -> None:
     async with stage(provider, well) as at:
         at.fake.refuse(500, times=3)
@@ -154,7 +154,7 @@ async def test_trouble_of_backboard_ends_the_run_with_a_sentence(status: int) ->
         assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."
 
 
-@requirement("models:retries")
+@requirement("models:trouble")
 async def test_a_message_that_backboard_heard_before_it_broke_is_not_said_twice_in_one_thread() -> None:
     async with stage(PROVIDERS[3], well) as at:
         assert isinstance(at.fake, FakeBackboard)

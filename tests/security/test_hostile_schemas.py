@@ -12,7 +12,7 @@ from tests.requirement import requirement
 from tests.security.attack import attack
 from tests.security.target import Json, Target, serve_target
 
-pytestmark = requirement("attack:hostile-schemas")
+pytestmark = requirement("tools:gate")
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def silent(port: int, count: int, request: bytes) -> Iterator[list[socket.socket
             peer.close()
 
 
-@requirement("serve:stalled-peers")
+@requirement("serve:head-limits")
 async def test_1500_requests_on_each_of_200_connections_leave_nothing_behind(watched: Watched) -> None:
     request = b"GET / HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n" * 1_500
     with silent(watched.server.port, 200, request):
@@ -89,7 +89,7 @@ async def test_1500_requests_on_each_of_200_connections_leave_nothing_behind(wat
         assert (await client.get("/")).status_code == 200
 
 
-@requirement("serve:stalled-peers")
+@requirement("serve:head-limits")
 async def test_400_downloads_that_nobody_reads_leave_nothing_behind(watched: Watched) -> None:
     server = watched.server
     headers = {"x-farhand": "1", "content-type": "text/plain"}

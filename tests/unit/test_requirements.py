@@ -11,6 +11,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import TypedDict
 
@@ -18,6 +19,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ID = re.compile(r"[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*")
+NUMBERED = {"C": 15, "R": 5, "S": 4, "D": 3}
+NUMBER = re.compile(r"\b([CRSD]\d{1,2})(?=[,)])")
 TYPESCRIPT_MARK = re.compile(r"""\brequirement\(\s*["'`]([^"'`]+)["'`]""")
 
 
@@ -54,7 +57,7 @@ def test_a_gap_gives_its_reason() -> None:
 
 
 def test_every_promise_without_a_gap_is_proved_by_a_test() -> None:
-    proved = set(marks_in(ROOT))
+    proved = marks()
     assert [
         promise["id"] for promise in promises() if "gap" not in promise and promise["id"] not in proved
     ] == []
@@ -62,7 +65,14 @@ def test_every_promise_without_a_gap_is_proved_by_a_test() -> None:
 
 def test_every_mark_names_a_listed_promise() -> None:
     listed = {promise["id"] for promise in promises()}
-    assert sorted(set(marks_in(ROOT)) - listed) == []
+    assert sorted(marks() - listed) == []
+
+
+def test_every_numbered_promise_of_the_design_is_listed() -> None:
+    """A call, a run, a stream and a dependency have numbered promises; sentences end with their numbers."""
+    numbered = {f"{kind}{number}" for kind, last in NUMBERED.items() for number in range(1, last + 1)}
+    found = {number for promise in promises() for number in NUMBER.findall(promise["sentence"])}
+    assert numbered - found == set()
 
 
 MARKED = """
@@ -97,10 +107,19 @@ def test_typescript_marks_are_found_outside_installed_packages(tmp_path: Path) -
     assert set(marks_in(tmp_path)) == {"src:once"}
 
 
+@cache
+def marks() -> frozenset[str]:
+    """Those of this repository."""
+    return frozenset(marks_in(ROOT))
+
+
 def marks_in(root: Path) -> Iterator[str]:
     """The id of every mark in the tests of both languages."""
     for path in python_files(root / "tests"):
-        for node in ast.walk(ast.parse(path.read_text())):
+        text = path.read_text()
+        if "requirement(" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
             mark = mark_of(node)
             if mark is not None:
                 yield mark

@@ -24,7 +24,7 @@ WORKERS = 3
 
 @pytest.mark.storm
 @pytest.mark.timeout(1800 * LONGER)
-@requirement("chaos:storm-postgres")
+@requirement("chaos:storm")
 async def test_nothing_is_lost_doubled_or_untrue_on_three_workers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

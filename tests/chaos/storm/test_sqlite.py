@@ -15,7 +15,7 @@ from tests.requirement import requirement
 
 @pytest.mark.storm
 @pytest.mark.timeout(900 * LONGER)
-@requirement("chaos:storm-sqlite")
+@requirement("chaos:storm")
 async def test_nothing_is_lost_doubled_or_untrue_on_sqlite(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -98,7 +98,7 @@ async def test_a_no_after_a_yes_is_a_conflict_and_the_tool_runs_once(serve: Serv
     assert scene.ran == [("delete_file", "a")]
 
 
-@requirement("ack:edit")
+@requirement("ack:approve")
 async def test_an_edited_input_is_what_runs_and_what_the_model_hears_of(serve: Serve, store: str) -> None:
     scene = Scene(once(DELETE))
     served = await serve(scene.agent, store=store)
@@ -113,7 +113,7 @@ async def test_an_edited_input_is_what_runs_and_what_the_model_hears_of(serve: S
     assert scene.seen[0].input == {"path": "b"}
 
 
-@requirement("ack:edit")
+@requirement("ack:approve")
 @pytest.mark.parametrize("wrong", [{"path": 1}, {}, {"path": "b", "more": 1}], ids=str)
 async def test_an_edit_that_breaks_the_schema_is_refused_and_the_question_stays_open(
     serve: Serve, wrong: dict[str, object]
@@ -189,7 +189,7 @@ async def test_two_questions_of_a_held_step_are_answered_in_any_order(serve: Ser
     assert [each.kind for each in scene.seen] == ["denied", "success"]
 
 
-@requirement("ack:malformed")
+@requirement("ack:refusals")
 @pytest.mark.parametrize(
     "wrong",
     [

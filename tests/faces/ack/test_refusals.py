@@ -19,7 +19,7 @@ from tests.requirement import requirement
 PATHS = ["/api/tools/ack", "/ai/tools/ack", "/api/tools/take", "/api/tools/approve"]
 
 
-@requirement("ack:malformed")
+@requirement("ack:refusals")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -47,7 +47,7 @@ async def test_a_malformed_ack_is_refused_and_the_call_stays_open(
     assert await hand.ack(call, output=1) == OK
 
 
-@requirement("ack:malformed")
+@requirement("ack:refusals")
 @pytest.mark.parametrize("missing", ["toolCallId", "status"])
 async def test_an_ack_without_what_it_needs_is_refused(serve: Serve, missing: str) -> None:
     served = await serve(Scene(once(OPEN)).agent)
@@ -59,7 +59,7 @@ async def test_an_ack_without_what_it_needs_is_refused(serve: Serve, missing: st
     assert missing in told["detail"]
 
 
-@requirement("ack:malformed")
+@requirement("ack:refusals")
 @pytest.mark.parametrize(
     "at",
     ["2025-02-01T12:34:56.789Z", "2025-02-01T12:34:56+01:00", "2099-01-01", "1999-12-31T23:59:59Z", None],
@@ -120,7 +120,7 @@ async def test_another_method_is_405_and_names_the_right_one(serve: Serve, path:
     assert (response.json()["ok"], response.json()["reason"]) == (False, "wrong_method")
 
 
-@requirement("ack:store-down")
+@requirement("store-away:every-route")
 async def test_while_the_store_is_away_nothing_is_accepted_and_later_all_is_well(serve: Serve) -> None:
     kept = _Unreliable()
     served = await serve(Scene(once(OPEN)).agent, store=kept)
@@ -136,7 +136,7 @@ async def test_while_the_store_is_away_nothing_is_accepted_and_later_all_is_well
     assert (await page.resume()).text == "open_url: success {'n': 1}."
 
 
-@requirement("ack:owner")
+@requirement("ack:unknown")
 async def test_to_another_principal_a_call_and_an_approval_do_not_exist(serve: Serve, store: str) -> None:
     served = await serve(Scene(once(OPEN, PHOTO)).agent, store=store, authenticate=check)
     async with person(served, "ada") as ada, person(served, "eve") as eve:
@@ -154,7 +154,7 @@ async def test_to_another_principal_a_call_and_an_approval_do_not_exist(serve: S
         assert await forged.ack(call, output={}) == UNKNOWN
 
 
-@requirement("ack:owner")
+@requirement("ack:unknown")
 async def test_answering_and_approving_are_scopes_of_their_own(serve: Serve) -> None:
     served = await serve(Scene(once(OPEN, PHOTO)).agent, authenticate=check)
     async with person(served, "ada", "chat answer") as answers, person(served, "ada", "approve") as approves:

@@ -248,7 +248,7 @@ async def test_a_server_tool_cannot_be_answered_or_taken(serve: Serve) -> None:
         assert (await live.rest()).one("tool-output-available")["output"] == {"waited": "tea"}
 
 
-@requirement("ack:not-approved")
+@requirement("calls:not-before-approval")
 async def test_a_result_before_the_yes_is_refused_and_the_call_stays_open(serve: Serve) -> None:
     scene = Scene(once(PHOTO))
     served = await serve(scene.agent)

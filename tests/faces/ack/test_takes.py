@@ -17,7 +17,7 @@ TAKEN = (200, {"ok": True, "expiresInSec": 30})
 BY_ANOTHER = (409, {"ok": False, "reason": "taken"})
 
 
-@requirement("ack:take")
+@requirement("calls:take")
 async def test_of_two_tabs_one_takes_the_call(serve: Serve, store: str) -> None:
     served = await serve(Scene(once(OPEN)).agent, store=store)
     hand = Hand(served.http)
@@ -27,7 +27,7 @@ async def test_of_two_tabs_one_takes_the_call(serve: Serve, store: str) -> None:
     assert await hand.take(call, "tab-1") == TAKEN
 
 
-@requirement("ack:take")
+@requirement("calls:take")
 async def test_a_take_decides_who_executes_and_not_who_answers(serve: Serve) -> None:
     served = await serve(Scene(once(OPEN)).agent)
     hand = Hand(served.http)
@@ -38,7 +38,7 @@ async def test_a_take_decides_who_executes_and_not_who_answers(serve: Serve) -> 
     assert (await page.send()).finish == "stop"
 
 
-@requirement("ack:take")
+@requirement("calls:take")
 async def test_a_take_lapses_unless_it_is_renewed(serve: Serve) -> None:
     clock = FakeClock()
     served = await serve(Scene(once(OPEN)).agent, store=await open_store("memory:", clock))
@@ -54,7 +54,7 @@ async def test_a_take_lapses_unless_it_is_renewed(serve: Serve) -> None:
     assert await hand.take(call, "tab-1") == BY_ANOTHER
 
 
-@requirement("ack:take")
+@requirement("calls:take")
 async def test_a_settled_call_is_not_taken(serve: Serve) -> None:
     served = await serve(Scene(once(OPEN)).agent)
     hand = Hand(served.http)
@@ -64,7 +64,7 @@ async def test_a_settled_call_is_not_taken(serve: Serve) -> None:
     assert (status, body["reason"], body["status"]) == (409, "conflict", "success")
 
 
-@requirement("ack:take")
+@requirement("calls:take")
 async def test_a_cancelled_call_is_not_taken(serve: Serve) -> None:
     served = await serve(Scene(once(OPEN)).agent)
     page = Page(served.http)
@@ -74,7 +74,7 @@ async def test_a_cancelled_call_is_not_taken(serve: Serve) -> None:
     assert await Hand(served.http).take(call) == gone
 
 
-@requirement("ack:take")
+@requirement("calls:take")
 async def test_a_take_extends_no_deadline(serve: Serve) -> None:
     clock = FakeClock()
     scene = Scene(once(Ask("pick_quickly", {"label": "?"})))
@@ -86,7 +86,7 @@ async def test_a_take_extends_no_deadline(serve: Serve) -> None:
     assert (await hand.take(call))[0] == 410
 
 
-@requirement("ack:malformed")
+@requirement("ack:refusals")
 @pytest.mark.parametrize("client_id", ["", "x" * 129, None, 1])
 async def test_a_take_without_a_proper_client_id_is_refused(serve: Serve, client_id: object) -> None:
     served = await serve(Scene(once(OPEN)).agent)

@@ -78,7 +78,7 @@ async def test_a_post_that_is_refused_brings_nothing(serve: Serve, store: str) -
     assert (now.brought == before.brought, now.alias) == (False, page.run_id)
 
 
-@requirement("agui:brought-after-restart")
+@requirement("hands:brought-tools")
 async def test_a_parked_run_offers_the_same_tools_after_a_restart(serve: Serve, file_store: str) -> None:
     server = await serve(Scene(once(ASK)).agent, store=file_store)
     page = Page(server.http, tools=[CHART])

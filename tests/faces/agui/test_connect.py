@@ -136,7 +136,7 @@ async def test_a_server_that_stops_cuts_the_stream_with_an_error_and_connect_has
 # ---------------------------------------------------------------------------------- other faces, and back
 
 
-@requirement("agui:other-faces")
+@requirement("ack:across")
 async def test_a_call_opened_here_is_answered_by_ack_and_connect_shows_the_rest(
     serve: Serve, store: str
 ) -> None:
@@ -151,7 +151,7 @@ async def test_a_call_opened_here_is_answered_by_ack_and_connect_shows_the_rest(
     assert run.text == "open_url: success {'by': 'ack'}."
 
 
-@requirement("agui:other-faces")
+@requirement("ack:across")
 async def test_a_call_opened_in_the_chat_is_answered_here(serve: Serve, store: str) -> None:
     page = Page((await serve(Scene(once(OPEN)).agent, store=store)).http)
     said = [{"id": "m1", "role": "user", "parts": [{"type": "text", "text": "go"}]}]
@@ -164,7 +164,7 @@ async def test_a_call_opened_in_the_chat_is_answered_here(serve: Serve, store: s
     assert record["state"] == "done"
 
 
-@requirement("agui:other-faces")
+@requirement("ack:across")
 async def test_an_approval_asked_in_the_chat_is_given_here(serve: Serve, store: str) -> None:
     scene = Scene(once(DELETE))
     page = Page((await serve(scene.agent, store=store)).http)
@@ -177,7 +177,7 @@ async def test_an_approval_asked_in_the_chat_is_given_here(serve: Serve, store: 
 # -------------------------------------------------------------------------------------------------- stop
 
 
-@requirement("agui:stop")
+@requirement("agui:busy")
 async def test_a_stop_that_names_an_older_run_stops_nothing(serve: Serve, store: str) -> None:
     page = Page((await serve(Scene([[OPEN], [OPEN], "x"]).agent, store=store)).http)
     [call_id] = (await page.send("go")).calls
@@ -194,7 +194,7 @@ async def test_a_stop_that_names_an_older_run_stops_nothing(serve: Serve, store:
     assert (await page.stop())["stopped"] is False
 
 
-@requirement("agui:stop")
+@requirement("agui:busy")
 async def test_a_stop_without_a_body_stops_whatever_runs_and_the_next_message_is_answered(
     serve: Serve,
 ) -> None:

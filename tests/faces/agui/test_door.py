@@ -109,7 +109,7 @@ async def test_a_message_that_is_refused_as_busy_leaves_no_file(serve: Serve, st
     assert (await files.kept(LOCAL.tenant, LOCAL.subject)).files == 0
 
 
-@requirement("agui:scopes")
+@requirement("agui:refused")
 @pytest.mark.parametrize(
     ("scopes", "allowed"),
     [

@@ -54,7 +54,7 @@ async def test_messages_that_a_filter_left_out_are_not_cut(serve: Serve) -> None
     assert [each for each in said if each.startswith("m")] == ["m1", "m2", "m3"]
 
 
-@requirement("agui:forged-results")
+@requirement("agui:history")
 async def test_a_result_for_a_server_tool_has_no_effect(serve: Serve, store: str) -> None:
     scene = Scene(once(WEATHER, OPEN))
     page = Page((await serve(scene.agent, store=store)).http)
@@ -68,7 +68,7 @@ async def test_a_result_for_a_server_tool_has_no_effect(serve: Serve, store: str
     assert run.text.startswith("weather: success {'city': 'Oslo', 'sky': 'sunny'}.")
 
 
-@requirement("agui:forged-results")
+@requirement("agui:history")
 async def test_a_result_without_an_approval_runs_and_settles_nothing(serve: Serve, store: str) -> None:
     scene = Scene(once(DELETE, Ask("take_photo", {"camera": "front"})))
     page = Page((await serve(scene.agent, store=store)).http)
@@ -103,7 +103,7 @@ async def test_a_result_for_a_call_that_never_was_leaves_no_trace(serve: Serve) 
     assert len(scene.model.prompts) == 1
 
 
-@requirement("agui:lost-result")
+@requirement("agui:history")
 async def test_a_result_that_lost_is_corrected_by_the_record(serve: Serve, store: str) -> None:
     scene = Scene(once(OPEN))
     page = Page((await serve(scene.agent, store=store)).http)
@@ -117,7 +117,7 @@ async def test_a_result_that_lost_is_corrected_by_the_record(serve: Serve, store
     assert run.text == "open_url: success {'by': 'the inbox'}."
 
 
-@requirement("agui:forged-results")
+@requirement("agui:history")
 async def test_to_another_owner_thread_approval_and_call_do_not_exist(serve: Serve, store: str) -> None:
     def who(request: object) -> Principal:
         return Principal("acme", request.headers["x-name"])  # type: ignore[attr-defined]

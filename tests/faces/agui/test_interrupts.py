@@ -151,7 +151,7 @@ async def test_a_message_without_answers_is_refused_while_an_approval_is_open(se
     assert len(scene.model.prompts) == 1
 
 
-@requirement("agui:resume-wins")
+@requirement("agui:interrupts")
 async def test_a_resume_wins_over_a_result_for_the_same_call(serve: Serve, store: str) -> None:
     """CopilotKit's `useInterrupt` keeps the answer as the result of the call, and sends both."""
     scene = Scene(once(DELETE))
@@ -165,7 +165,7 @@ async def test_a_resume_wins_over_a_result_for_the_same_call(serve: Serve, store
     assert run.text == "delete_file: success {'deleted': 'a.txt'}."
 
 
-@requirement("agui:once")
+@requirement("agui:interrupts")
 async def test_fifty_equal_resumes_have_one_effect(serve: Serve, file_store: str, tmp_path: Path) -> None:
     effects = tmp_path / "effects"
 
@@ -251,7 +251,7 @@ def _asking(*names: str) -> Agent:
     return Agent(ScriptedModel(script), tools=[clean_up, book_table], frontend_tools=[ask_text])
 
 
-@requirement("agui:questions")
+@requirement("hands:question-on-the-wire")
 async def test_a_question_of_a_tool_is_an_interrupt_and_the_answer_goes_to_the_tool(
     serve: Serve, store: str
 ) -> None:
@@ -265,7 +265,7 @@ async def test_a_question_of_a_tool_is_an_interrupt_and_the_answer_goes_to_the_t
     assert run.text == "clean_up: success told yes."
 
 
-@requirement("agui:questions")
+@requirement("hands:question-on-the-wire")
 async def test_an_answer_that_does_not_fit_the_question_is_refused_and_the_question_stays(
     serve: Serve,
 ) -> None:
@@ -294,7 +294,7 @@ async def test_a_question_that_is_cancelled_is_not_answered(serve: Serve) -> Non
     assert "cancelled by the user" in run.text or "cancel" in run.text
 
 
-@requirement("agui:questions")
+@requirement("hands:question-on-the-wire")
 async def test_two_tools_may_ask_at_once_and_each_answer_counts(serve: Serve, store: str) -> None:
     page = Page((await serve(_asking("clean_up", "book_table"), store=store)).http)
     run = await page.send("go")

@@ -161,7 +161,7 @@ async def test_an_error_that_is_too_long_is_cut_and_taken(serve: Serve) -> None:
     assert "MESSAGES_SNAPSHOT" not in again.types
 
 
-@requirement("agui:regenerate")
+@requirement("agui:busy")
 async def test_the_same_last_message_again_is_another_answer_once_the_first_was_read(serve: Serve) -> None:
     scene = Scene([_slowly_of("again"), "Second."])
     page = Page((await serve(scene.agent)).http)
@@ -175,7 +175,7 @@ async def test_the_same_last_message_again_is_another_answer_once_the_first_was_
     assert [part["text"] for part in record[1]["parts"] if part["type"] == "text"] == ["Second."]
 
 
-@requirement("agui:regenerate")
+@requirement("agui:busy")
 async def test_an_answer_that_nobody_read_is_given_instead_of_another_one(serve: Serve, store: str) -> None:
     scene = Scene([_slowly_of("gate"), "Second."])
     server = await serve(scene.agent, store=store)
@@ -224,7 +224,7 @@ async def test_two_messages_at_once_are_answered_together(serve: Serve) -> None:
     assert (await page.run()).text == "One. Two."
 
 
-@requirement("agui:regenerate")
+@requirement("agui:busy")
 async def test_two_messages_that_were_answered_together_are_known_when_they_come_again(serve: Serve) -> None:
     scene = Scene(["First.", "Second."])
     page = Page((await serve(scene.agent)).http)
@@ -257,7 +257,7 @@ async def test_a_message_while_the_run_is_read_is_busy_and_once_nobody_reads_it_
     assert [part["text"] for part in record[1]["parts"] if part["type"] == "text"] == ["One, "]
 
 
-@requirement("agui:version")
+@requirement("agui:runs")
 async def test_a_client_without_a_version_gets_no_field_that_it_refuses(serve: Serve) -> None:
     scene = Scene(once(OPEN))
     page = Page((await serve(scene.agent)).http, version=None)

@@ -27,7 +27,7 @@ def by_header(request: HTTPConnection) -> Principal | None:
     )
 
 
-@requirement("awaiting:owner")
+@requirement("awaiting:early-errors")
 async def test_what_belongs_to_somebody_else_does_not_exist(serve: Serve, store: str) -> None:
     server = await serve(
         agent_with(ScriptedModel([[CONFIRM], "Thanks."])), store=store, authenticate=by_header

@@ -109,13 +109,13 @@ def test_a_rejected_call_and_its_error_share_a_frame() -> None:
     assert "There is no such tool." in (result.text or "")
 
 
-@requirement("awaiting:escapes")
+@requirement("awaiting:xml")
 def test_line_breaks_and_backslashes_of_streamed_text_are_escaped() -> None:
     datas = datas_of(encoder(), journal(TextAdded(0, "a\nb\r\n\\n")))
     assert datas == ["<content-block-text>", "a\\nb\\r\\n\\\\n"]
 
 
-@requirement("awaiting:escapes")
+@requirement("awaiting:xml")
 @pytest.mark.parametrize(
     "name",
     [
@@ -139,13 +139,13 @@ def test_model_text_that_looks_like_a_tag_of_ours_is_escaped_however_it_is_cut(n
         assert said == f'<content-block-text>x &lt;{name} data="[]"> y</content-block-text>'
 
 
-@requirement("awaiting:escapes")
+@requirement("awaiting:xml")
 def test_other_tags_in_model_text_stay_as_they_are() -> None:
     entries = journal(TextAdded(0, "<b>bold</b> & <meta> <"), StepFinished(1, "end"))
     assert between("".join(datas_of(encoder(), entries)), "content-block-text") == "<b>bold</b> & <meta> <"
 
 
-@requirement("awaiting:escapes")
+@requirement("awaiting:xml")
 @given(text=st.text())
 def test_a_result_in_a_cdata_section_is_read_back_by_an_xml_parser(text: str) -> None:
     nasty = f'{text}]]><awaiting_frontend_tools data="[]"></meta_init>{text}'
@@ -318,7 +318,7 @@ def test_an_approved_frontend_call_keeps_its_place_and_no_longer_asks() -> None:
     assert pause[1]["tool_use_id"] == OTHER
 
 
-@requirement("awaiting:registered-clients")
+@requirement("awaiting:pause")
 def test_a_call_of_a_registered_client_is_waited_for_before_the_pause_is_told() -> None:
     elsewhere = opened(OTHER, "scan", executor=Executor.CLIENT)
     writer = encoder()
@@ -332,7 +332,7 @@ def test_a_call_of_a_registered_client_is_waited_for_before_the_pause_is_told() 
     assert done == "[DONE]"
 
 
-@requirement("awaiting:registered-clients")
+@requirement("awaiting:pause")
 def test_a_run_that_waits_for_registered_clients_alone_does_not_pause() -> None:
     writer = encoder()
     frames_of(writer, journal(opened(OTHER, executor=Executor.CLIENT), RunParked()))
@@ -364,7 +364,7 @@ def test_an_error_closes_what_is_open_and_stands_in_a_frame_of_its_own() -> None
     assert done == "[DONE]"
 
 
-@requirement("awaiting:draining")
+@requirement("awaiting:run-error")
 @pytest.mark.parametrize("style", ["xml", "raw"])
 def test_a_response_that_the_server_cuts_says_how_to_go_on_and_keeps_its_position(style: Format) -> None:
     writer = encoder(style)
@@ -376,7 +376,7 @@ def test_a_response_that_the_server_cuts_says_how_to_go_on_and_keeps_its_positio
     assert done.data == "[DONE]"
 
 
-@requirement("awaiting:draining")
+@requirement("awaiting:run-error")
 def test_a_response_that_is_cut_before_its_first_event_still_begins() -> None:
     datas = [each.data for each in _parse(encoder().close(cut=True))]
     assert datas[0].startswith("<meta_init ")

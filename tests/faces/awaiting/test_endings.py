@@ -56,7 +56,7 @@ async def test_abort_of_a_working_run_ends_its_stream(serve: Serve, store: str) 
     assert turn.errors == []
 
 
-@requirement("awaiting:restart")
+@requirement("kill:parked")
 async def test_results_after_a_restart_resume_the_run_and_no_finished_tool_runs_again(
     serve: Serve, file_store: str
 ) -> None:

@@ -150,7 +150,7 @@ async def test_several_pauses_may_follow_in_one_conversation(serve: Serve, store
     assert (await page.run("bye")).status == 200
 
 
-@requirement("awaiting:new-message")
+@requirement("runs:one-at-a-time")
 async def test_a_new_message_on_a_paused_thread_leaves_the_pause_behind(serve: Serve, store: str) -> None:
     model = ScriptedModel([[Ask("user_confirm", {"message": "Sure?"})], "Something else, then."])
     server = await serve(agent_with(model), store=store)

@@ -145,7 +145,7 @@ async def test_a_post_that_comes_again_later_is_repeated_also_at_the_next_pause(
     assert (await page.answer(post)).body["error"]["code"] == "repeated"
 
 
-@requirement("awaiting:conflict")
+@requirement("awaiting:repeated")
 async def test_another_result_for_an_answered_call_is_told_the_winner(serve: Serve, store: str) -> None:
     server, page, turn, model = await paused(serve, store, [CONFIRM], "Thanks.")
     ack = {"toolCallId": turn.pause[0]["tool_use_id"], "status": "success", "output": "no"}
@@ -161,7 +161,7 @@ async def test_another_result_for_an_answered_call_is_told_the_winner(serve: Ser
 
 
 @pytest.mark.slow
-@requirement("awaiting:late")
+@requirement("awaiting:repeated")
 async def test_a_result_after_the_deadline_of_the_only_call_is_gone(serve: Serve, store: str) -> None:
     server, page, turn, _ = await paused(serve, store, [QUICK], "Too slow.")
     await has_timed_out(server, turn.pause[0]["tool_use_id"])
@@ -173,7 +173,7 @@ async def test_a_result_after_the_deadline_of_the_only_call_is_gone(serve: Serve
 
 
 @pytest.mark.slow
-@requirement("awaiting:ignored")
+@requirement("awaiting:resume-results")
 async def test_entries_for_calls_that_expired_meanwhile_are_ignored_and_named(
     serve: Serve, store: str
 ) -> None:
@@ -189,7 +189,7 @@ async def test_entries_for_calls_that_expired_meanwhile_are_ignored_and_named(
     assert [type(each).__name__ for each in outcomes(model)] == ["TimedOut", "Success"]
 
 
-@requirement("awaiting:ignored")
+@requirement("awaiting:resume-results")
 async def test_a_call_settled_meanwhile_may_also_be_left_out(serve: Serve, store: str) -> None:
     server, page, turn, _ = await paused(serve, store, [COLOR, CONFIRM], "Done.")
     color, confirm = turn.pause
@@ -200,7 +200,7 @@ async def test_a_call_settled_meanwhile_may_also_be_left_out(serve: Serve, store
     assert resumed.control("ignored_tool_results") == []
 
 
-@requirement("awaiting:ignored")
+@requirement("awaiting:resume-results")
 async def test_what_another_face_settled_is_ignored_and_the_rest_counts(serve: Serve, store: str) -> None:
     server, page, turn, model = await paused(serve, store, [COLOR, CONFIRM], "Done.")
     color, confirm = turn.pause
@@ -211,7 +211,7 @@ async def test_what_another_face_settled_is_ignored_and_the_rest_counts(serve: S
     assert outcomes(model) == [Success({"hex": "#111"}), Success("yes")]
 
 
-@requirement("awaiting:unknown")
+@requirement("awaiting:early-errors")
 async def test_results_that_no_call_of_the_thread_waits_for_are_unknown(serve: Serve, store: str) -> None:
     server, page, turn, _ = await paused(serve, store, [CONFIRM], "Hello.", "Thanks.")
     other = Page(server.http)
@@ -225,7 +225,7 @@ async def test_results_that_no_call_of_the_thread_waits_for_are_unknown(serve: S
     assert (await other.answer(result(turn.pause[0], "yes"))).status == 404
 
 
-@requirement("awaiting:unknown")
+@requirement("awaiting:early-errors")
 async def test_a_call_that_ran_on_the_server_takes_no_result_from_elsewhere(serve: Serve, store: str) -> None:
     server, page, turn, _ = await paused(
         serve, store, [CONFIRM, Ask("get_weather", {"city": "Oslo"})], "Thanks."

@@ -134,7 +134,7 @@ async def test_on_the_wire_frames_are_an_id_line_and_data_lines(serve: Serve) ->
     assert response.headers["cache-control"] == "no-cache"
 
 
-@requirement("awaiting:format")
+@requirement("awaiting:run")
 async def test_the_format_is_the_agents_unless_the_request_says_another(serve: Serve) -> None:
     server = await serve(agent_with(lambda moment: "Hi.", formatter="raw"))
     assert (await Page(server.http).run("hi")).meta["format"] == "raw"
@@ -144,7 +144,7 @@ async def test_the_format_is_the_agents_unless_the_request_says_another(serve: S
     assert (await Page(other.http, query="?format=raw").run("hi")).meta["format"] == "raw"
 
 
-@requirement("awaiting:format")
+@requirement("awaiting:run")
 @pytest.mark.parametrize("query", ["?format=yaml", "?format=", "?format=xml&format=raw"])
 async def test_an_unknown_format_is_refused_on_every_route(serve: Serve, query: str) -> None:
     server = await serve(agent_with(lambda moment: "Hi."))

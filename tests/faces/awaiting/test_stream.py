@@ -179,7 +179,7 @@ async def test_an_unknown_position_of_a_working_run_is_said_too(serve: Serve) ->
         assert (await again.rest()).text == "Done."
 
 
-@requirement("awaiting:draining")
+@requirement("awaiting:run-error")
 async def test_a_server_that_stops_ends_streams_resumably_and_the_next_one_goes_on(
     serve: Serve, file_store: str
 ) -> None:

@@ -64,7 +64,7 @@ def refuse(input: Json) -> Json:
 # ------------------------------------------------------------------------------------------ the default wait
 
 
-@requirement("settings:wait")
+@requirement("ack:hold")
 @pytest.mark.parametrize("by", ["setting", "agent"])
 async def test_a_page_that_sends_no_wait_is_held_where_the_server_or_the_agent_says_so(
     serve: Serve, store: str, by: str
@@ -83,7 +83,7 @@ async def test_a_page_that_sends_no_wait_is_held_where_the_server_or_the_agent_s
     assert result.outcome == Success({"url": "https://example.org", "viewKey": "view-1"})
 
 
-@requirement("settings:wait")
+@requirement("ack:hold")
 @pytest.mark.parametrize("wait", [None, "turn"])
 async def test_the_agents_wait_wins_over_the_setting_and_the_requests_over_both(
     serve: Serve, wait: Wait | None
@@ -96,7 +96,7 @@ async def test_the_agents_wait_wins_over_the_setting_and_the_requests_over_both(
     assert "tool-output-available" not in page.kinds
 
 
-@requirement("settings:wait")
+@requirement("ack:hold")
 async def test_the_held_socket_ends_its_exchanges_whatever_the_default_is(serve: Serve) -> None:
     agent, _ = agent_of(OPEN)
     served = await serve(agent, settings=HELD)

@@ -166,7 +166,7 @@ PHOTO = Ask("take_photo", {"camera": "front"})
 # ------------------------------------------------------------------------------------------- frontend execute
 
 
-@requirement("ui-stream:approval-page")
+@requirement("ui-stream:frontend-approval")
 @BOTH
 async def test_a_yes_and_the_output_that_comes_with_it_are_answered_together(serve: Serve, mode: str) -> None:
     agent, model = agent_of(PHOTO)
@@ -185,7 +185,7 @@ async def test_a_yes_and_the_output_that_comes_with_it_are_answered_together(ser
     assert last.one("tool-output-available")["output"] == {"success": True}
 
 
-@requirement("ui-stream:approval-page")
+@requirement("ui-stream:frontend-approval")
 @pytest.mark.parametrize("way", ["message", "tool_result"])
 async def test_an_eager_page_sends_its_output_right_behind_the_yes_on_the_open_socket(
     serve: Serve, way: str
@@ -207,7 +207,7 @@ async def test_an_eager_page_sends_its_output_right_behind_the_yes_on_the_open_s
     assert result_seen(model).outcome == Success({"success": True})
 
 
-@requirement("ui-stream:approval-page")
+@requirement("ui-stream:frontend-approval")
 @BOTH
 @pytest.mark.parametrize("how", ["errorText", "output"])
 async def test_a_failure_is_answered_like_a_success(serve: Serve, mode: str, how: str) -> None:
@@ -227,7 +227,7 @@ async def test_a_failure_is_answered_like_a_success(serve: Serve, mode: str, how
     assert result_seen(model).outcome == (failed if how == "errorText" else sent)
 
 
-@requirement("ui-stream:approval-page")
+@requirement("ui-stream:frontend-approval")
 @BOTH
 async def test_a_patient_page_gets_an_end_after_its_yes_and_posts_its_output_then(
     serve: Serve, mode: str
@@ -244,7 +244,7 @@ async def test_a_patient_page_gets_an_end_after_its_yes_and_posts_its_output_the
     assert result_seen(model).outcome == Success({"success": True})
 
 
-@requirement("ui-stream:approval-page")
+@requirement("ui-stream:frontend-approval")
 @BOTH
 async def test_a_page_that_executes_only_when_it_is_told_to_is_sent_the_call_again(
     serve: Serve, mode: str
@@ -262,7 +262,7 @@ async def test_a_page_that_executes_only_when_it_is_told_to_is_sent_the_call_aga
     assert result_seen(model).outcome == Success({"success": True})
 
 
-@requirement("ui-stream:approval-page")
+@requirement("ui-stream:frontend-approval")
 @BOTH
 async def test_an_answer_under_the_calls_id_does_nothing_and_the_question_is_shown_again(
     serve: Serve, mode: str
@@ -286,7 +286,7 @@ async def test_an_answer_under_the_calls_id_does_nothing_and_the_question_is_sho
 # --------------------------------------------------------------------------------------------- server execute
 
 
-@requirement("ui-stream:approval-page")
+@requirement("ui-stream:frontend-approval")
 @BOTH
 async def test_an_approved_server_tool_runs_and_its_output_and_the_text_follow(
     serve: Serve, mode: str
@@ -302,7 +302,7 @@ async def test_an_approved_server_tool_runs_and_its_output_and_the_text_follow(
     assert ran == ["one"]
 
 
-@requirement("ui-stream:approval-page")
+@requirement("ui-stream:frontend-approval")
 @BOTH
 async def test_approvals_in_sequence_take_an_exchange_each_and_outputs_come_when_they_are_known(
     serve: Serve, mode: str
@@ -323,7 +323,7 @@ async def test_approvals_in_sequence_take_an_exchange_each_and_outputs_come_when
     assert ran == ["one", "two"]
 
 
-@requirement("ui-stream:approval-page")
+@requirement("ui-stream:frontend-approval")
 async def test_one_exchange_at_a_time_and_a_ping_is_answered_meanwhile(serve: Serve) -> None:
     agent, _ = agent_of(PHOTO)
     served = await serve(agent)

@@ -62,14 +62,14 @@ async def test_a_tool_error_is_a_200_with_its_words(server: Served) -> None:
     assert executed.result().json() == {"status": "error", "error": "no such note"}
 
 
-@requirement("client-tools:timeout")
+@requirement("client-tools:execute")
 async def test_a_call_that_nobody_answers_in_time_is_a_504(server: Served) -> None:
     async with ready(Program(server.http), "read") as notes:
         answer = await notes.program.execute("read", {"text": "a"}, timeout=50)
     assert (answer.status_code, answer.json()["error"]["code"]) == (504, "TIMEOUT")
 
 
-@requirement("client-tools:timeout")
+@requirement("client-tools:execute")
 async def test_the_default_time_is_the_servers(serve: Serve) -> None:
     server = await serve(Agent(QUIET), settings=soon(client_call=0.1))
     notes = Program(server.http)
@@ -77,7 +77,7 @@ async def test_the_default_time_is_the_servers(serve: Serve) -> None:
     assert (await notes.execute("read", {"text": "a"})).status_code == 504
 
 
-@requirement("client-tools:disconnect")
+@requirement("client-tools:grace")
 async def test_a_disconnect_is_a_200_with_an_error(serve: Serve, store: str) -> None:
     server = await serve(Agent(QUIET), store=store, settings=soon(client_grace=0.1))
     async with asyncio.TaskGroup() as group, ready(Program(server.http), "read") as notes:
@@ -92,7 +92,7 @@ async def test_an_unknown_tool_is_not_found(server: Served) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
-@requirement("client-tools:input-check")
+@requirement("client-tools:execute")
 async def test_a_bad_input_is_an_invalid_request_and_the_client_is_not_asked(server: Served) -> None:
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         bad = await notes.program.execute("read", {"text": 3})

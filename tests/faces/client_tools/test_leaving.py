@@ -107,7 +107,7 @@ async def test_a_stream_that_was_there_before_the_registration_counts(serve: Ser
     await _without_tools(notes)
 
 
-@requirement("client-tools:disconnect")
+@requirement("client-tools:grace")
 async def test_open_calls_of_a_lost_client_fail_and_say_so(serve: Serve, store: str) -> None:
     server = await serve(Agent(QUIET), store=store, settings=soon(client_grace=0.1))
     async with ready(Program(server.http), "read", "search") as notes, asyncio.TaskGroup() as group:
@@ -145,7 +145,7 @@ async def test_unregistering_a_tool_fails_its_open_calls_at_once_and_no_others(
         assert await kept == Success("kept")
 
 
-@requirement("client-tools:disconnect")
+@requirement("client-tools:grace")
 async def test_what_waits_for_a_yes_is_cancelled_with_its_client(serve: Serve, store: str) -> None:
     server = await serve(Agent(QUIET), store=store, client_tools=ClientTools(approval="always"))
     notes = Program(server.http)

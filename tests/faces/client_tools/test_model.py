@@ -51,7 +51,7 @@ async def test_a_tool_that_left_is_an_unknown_one_to_the_model(serve: Serve) -> 
     assert "There is no tool 'client_notes_read'" in said(await chat(server.http))
 
 
-@requirement("client-tools:input-check")
+@requirement("client-tools:execute")
 async def test_a_bad_input_of_the_model_goes_back_to_it_and_the_client_is_not_asked(serve: Serve) -> None:
     def script(moment: Moment) -> Step:
         if moment.steps == 0:
@@ -146,7 +146,7 @@ async def test_a_yes_in_the_chat_lets_the_client_go_on_in_the_same_response(serv
     assert "allowed" in answer.result().text
 
 
-@requirement("client-tools:disconnect")
+@requirement("client-tools:grace")
 async def test_the_model_goes_on_when_a_client_is_lost(serve: Serve, store: str) -> None:
     server = await serve(asks(READ, Ask("client_mail_send", {"text": "b"})), store=store, settings=soon())
     mail = Program(server.http, "mail")
@@ -180,7 +180,7 @@ async def test_a_new_message_cancels_what_a_client_was_asked_for(serve: Serve) -
     assert "the user moved on" in str(call.outcome)
 
 
-@requirement("client-tools:replace")
+@requirement("client-tools:register")
 async def test_a_call_in_flight_keeps_the_schema_it_was_made_with(serve: Serve) -> None:
     server = await serve(asks(READ))
     notes = Program(server.http)
@@ -219,7 +219,7 @@ async def test_a_run_that_a_restart_interrupted_goes_on_with_its_client(
     assert "after the restart" in str(shown["messages"])
 
 
-@requirement("client-tools:timeout")
+@requirement("client-tools:execute")
 async def test_a_client_that_does_not_answer_is_a_timeout_for_the_model(serve: Serve) -> None:
     server = await serve(asks(READ), settings=soon(client_call=0.2))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:

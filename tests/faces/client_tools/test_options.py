@@ -98,7 +98,7 @@ async def test_a_sign_of_life_that_is_no_progress_keeps_the_request_and_not_its_
     assert (await server.http.post("/client-tools/progress", json=body)).status_code == 410
 
 
-@requirement("client-tools:needs-approval")
+@requirement("client-tools:approval")
 @pytest.mark.parametrize(
     ("policy", "needs", "is_asked"),
     [

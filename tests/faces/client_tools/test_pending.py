@@ -148,7 +148,7 @@ async def test_hundreds_of_requests_that_waited_all_come(server: Served) -> None
     assert [call.result() for call in calls] == [Success(str(n)) for n in range(150)]
 
 
-@requirement("client-tools:newest-wins")
+@requirement("client-tools:request")
 async def test_the_newest_stream_wins_and_the_old_one_is_told(server: Served) -> None:
     async with ready(Program(server.http), "read") as notes, notes.program.listen() as newest:
         last = await notes.stream.event()
@@ -162,7 +162,7 @@ async def test_the_newest_stream_wins_and_the_old_one_is_told(server: Served) ->
         assert executed.result().json()["output"] == "newest"
 
 
-@requirement("client-tools:newest-wins")
+@requirement("client-tools:request")
 async def test_a_superseded_stream_takes_no_tools_with_it(serve: Serve) -> None:
     server = await serve(Agent(QUIET), settings=soon(client_grace=0.0))
     async with ready(Program(server.http), "read") as notes, notes.program.listen() as newest:

@@ -57,7 +57,7 @@ async def test_a_registration_of_nothing_is_one(notes: Program) -> None:
     assert (await notes.register()).json() == {"registered": []}
 
 
-@requirement("client-tools:replace")
+@requirement("client-tools:register")
 async def test_registering_again_replaces_a_tool_and_keeps_the_others(notes: Program) -> None:
     await notes.register("read", "search")
     await notes.register(a_tool("read", description="Can read better."))
@@ -67,7 +67,7 @@ async def test_registering_again_replaces_a_tool_and_keeps_the_others(notes: Pro
     ]
 
 
-@requirement("client-tools:replace")
+@requirement("client-tools:register")
 async def test_a_changed_tool_has_another_version_and_an_unchanged_one_the_same(
     notes: Program, server: Served
 ) -> None:
@@ -136,7 +136,7 @@ async def test_two_clients_can_not_have_the_same_full_name(server: Served) -> No
     assert await Program(server.http, "a_b").tools() == []
 
 
-@requirement("client-tools:no-shadow")
+@requirement("client-tools:no-ambiguity")
 async def test_a_tool_of_the_server_is_not_shadowed(serve: Serve) -> None:
     box = Toolbox()
     box.add("client_notes_read", "The server's own.", {}, lambda: "own")

@@ -117,7 +117,7 @@ async def test_an_output_that_breaks_the_schema_it_was_promised_is_a_failure_tha
         assert (await fine).json()["output"] == {"n": 1}
 
 
-@requirement("client-tools:receipts")
+@requirement("client-tools:result")
 @pytest.mark.parametrize("dialect", ["flat", "nested"])
 async def test_another_result_is_a_conflict(server: Served, dialect: str) -> None:
     async with waiting(server) as has:
@@ -128,7 +128,7 @@ async def test_another_result_is_a_conflict(server: Served, dialect: str) -> Non
         assert (await has.executed).json()["output"] == 1
 
 
-@requirement("client-tools:receipts")
+@requirement("client-tools:result")
 async def test_a_result_after_the_deadline_is_gone_or_unknown_by_dialect(server: Served) -> None:
     async with waiting(server, timeout=100) as has:
         assert (await has.executed).status_code == 504
@@ -138,7 +138,7 @@ async def test_a_result_after_the_deadline_is_gone_or_unknown_by_dialect(server:
         assert (nested.status_code, nested.json()) == (404, NESTED_UNKNOWN)
 
 
-@requirement("client-tools:receipts")
+@requirement("client-tools:result")
 async def test_a_result_for_a_stopped_run_is_gone_or_unknown_by_dialect(serve: Serve, store: str) -> None:
     server = await serve(asks(Ask("client_notes_read", {"text": "a"})), store=store)
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
@@ -154,7 +154,7 @@ async def test_a_result_for_a_stopped_run_is_gone_or_unknown_by_dialect(serve: S
         assert "stopped by the user" in str(call.outcome)
 
 
-@requirement("client-tools:receipts")
+@requirement("client-tools:result")
 @pytest.mark.parametrize("request_id", ["call_00000000000000000000000000000000", "anything"])
 async def test_an_unknown_request_is_not_found(server: Served, request_id: str) -> None:
     notes = Program(server.http)
@@ -222,7 +222,7 @@ def someone(request: HTTPConnection) -> Principal | None:
     return Principal("acme", name, frozenset(scopes.split(","))) if name else None
 
 
-@requirement("client-tools:scopes")
+@requirement("client-tools:owner")
 async def test_each_route_needs_its_scope(serve: Serve) -> None:
     server = await serve(Agent(QUIET), authenticate=someone)
     client, other = {"authorization": "Bearer ann:client"}, {"authorization": "Bearer ann:chat,answer"}
@@ -239,7 +239,7 @@ async def test_each_route_needs_its_scope(serve: Serve) -> None:
     assert (await server.http.post("/client-tools/execute", json=body, headers=may)).status_code == 404
 
 
-@requirement("client-tools:scopes")
+@requirement("client-tools:owner")
 async def test_who_may_only_be_a_client_answers_for_no_page(serve: Serve) -> None:
     server = await serve(paging(), authenticate=someone)
     may = {"authorization": "Bearer ann:chat"}

@@ -231,7 +231,7 @@ async def test_a_feed_goes_on_after_a_restart_where_it_was(serve: Serve, file_st
         assert read(later)["clientID"] == "mail"
 
 
-@requirement("events:owner")
+@requirement("attack:who-you-are")
 async def test_nobody_hears_of_anothers(serve: Serve, store: str) -> None:
     def someone(request: HTTPConnection) -> Principal | None:
         name = request.headers.get("authorization", "").removeprefix("Bearer ")

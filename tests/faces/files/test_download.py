@@ -89,7 +89,7 @@ def test_no_name_breaks_out_of_its_header(name: str) -> None:
     assert plain.count('"') == 2
 
 
-@requirement("files:owner")
+@requirement("attack:who-you-are")
 async def test_to_everybody_but_its_owner_a_file_is_not_there(serve: Serve, store: str) -> None:
     server = await serve(Scene(["x"]).agent, store=store, authenticate=of_tenant)
     async with people(server, "acme/ann", "acme/bob", "evil/ann", "ann/acme") as (ann, *others):
@@ -103,7 +103,7 @@ async def test_to_everybody_but_its_owner_a_file_is_not_there(serve: Serve, stor
         assert (await ann.get(f"/api/files/{ref}")).content == PNG
 
 
-@requirement("files:owner")
+@requirement("attack:who-you-are")
 @pytest.mark.parametrize(
     "ref", ["x", "blob_", REF.upper(), f"{REF}0", "%00", "..%2f..%2fetc", REF[:-1] + "g"]
 )
@@ -122,7 +122,7 @@ async def test_a_file_is_served_after_a_restart(serve: Serve, file_store: str) -
     assert (await second.http.get(f"/api/files/{ref}")).content == body
 
 
-@requirement("files:owner")
+@requirement("attack:who-you-are")
 async def test_a_file_that_goes_before_its_first_piece_is_read_is_not_there(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:

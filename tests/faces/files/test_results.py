@@ -107,7 +107,7 @@ async def test_a_result_with_a_ref_that_is_not_there_stands_and_binds_nothing(
         assert await kept(server, Owner("house", "bob")) == NOTHING
 
 
-@requirement("files:kept-for")
+@requirement("files:with-their-thread")
 async def test_a_file_that_no_thread_refers_to_goes_after_a_week(serve: Serve) -> None:
     clock = FakeClock()
     store = MemoryStore(clock)

@@ -96,7 +96,7 @@ def test_whatever_its_size_and_its_chunks_a_file_comes_back_the_same(size: int, 
     asyncio.run(there_and_back())
 
 
-@requirement("files:size")
+@requirement("files:upload")
 async def test_a_file_over_the_limit_is_refused_by_its_length_before_it_is_sent(serve: Serve) -> None:
     server = await serve(Scene(["x"]).agent, settings=rules(size=1000))
     reader, writer = await raw_upload(server, 1001, b"")
@@ -109,7 +109,7 @@ async def test_a_file_over_the_limit_is_refused_by_its_length_before_it_is_sent(
     assert await kept(server) == NOTHING
 
 
-@requirement("files:size")
+@requirement("files:upload")
 async def test_a_file_over_the_limit_without_a_length_is_refused_when_it_passes_it(
     serve: Serve, store: str
 ) -> None:
@@ -119,7 +119,7 @@ async def test_a_file_over_the_limit_without_a_length_is_refused_when_it_passes_
     assert (await upload(server.http, in_chunks(bytes(2 * PIECE_BYTES)))).status_code == 201
 
 
-@requirement("files:size")
+@requirement("files:upload")
 async def test_ten_mebibytes_are_the_usual_limit(serve: Serve) -> None:
     server = await serve(Scene(["x"]).agent)
     assert told(await upload(server.http, bytes(10 * MIB + 1))) == (413, "too_large")
@@ -168,7 +168,7 @@ async def test_an_upload_without_its_header_is_refused(serve: Serve, value: str 
     assert await kept(server) == NOTHING
 
 
-@requirement("files:types")
+@requirement("files:upload")
 @pytest.mark.parametrize(
     "media_type",
     ["application/octet-stream", "video/mp4", "multipart/form-data; boundary=x", "image", "a/b/c", "", "é/x"],
@@ -181,7 +181,7 @@ async def test_a_type_that_is_not_listed_is_refused_with_the_list(serve: Serve, 
     assert await kept(server) == NOTHING
 
 
-@requirement("files:types")
+@requirement("files:upload")
 async def test_the_list_of_types_can_be_set(serve: Serve) -> None:
     server = await serve(Scene(["x"]).agent, settings=rules(types=("video/*", "application/x-cad")))
     for media_type, status in (("video/mp4", 201), ("application/x-cad", 201), ("image/png", 415)):
@@ -189,7 +189,7 @@ async def test_the_list_of_types_can_be_set(serve: Serve) -> None:
     assert "video/*, application/x-cad" in (await upload(server.http)).text
 
 
-@requirement("files:names")
+@requirement("files:safe")
 @pytest.mark.parametrize(
     ("header", "name"),
     [
@@ -209,7 +209,7 @@ async def test_a_name_is_cleaned(serve: Serve, header: bytes, name: str) -> None
     assert response.json()["name"] == name
 
 
-@requirement("files:names")
+@requirement("files:safe")
 @pytest.mark.parametrize("header", [b"%ff", b"\xc3\xbc.png", b"%C3", b"a" * 5000])
 async def test_a_name_that_is_no_percent_encoded_text_is_refused(serve: Serve, header: bytes) -> None:
     server = await serve(Scene(["x"]).agent)

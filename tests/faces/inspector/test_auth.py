@@ -50,7 +50,7 @@ async def person() -> AsyncIterator[Visit]:
         yield come
 
 
-@requirement("inspector:owners")
+@requirement("inspector:auth")
 async def test_what_is_anothers_does_not_exist(serve: Serve, person: Visit, store: str) -> None:
     scene = Scene([[Ask("open_url", {"url": "u"})], "Done."])
     on = await serve(scene.agent, store=store, authenticate=check, inspector=True)

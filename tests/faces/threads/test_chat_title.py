@@ -25,7 +25,7 @@ async def titles(serve: Serve, name: Callable[[str], str], *messages: str) -> li
     return found
 
 
-@requirement("threads:own-title")
+@requirement("threads:rename")
 async def test_a_chat_is_named_by_the_function_of_its_agent_and_by_the_first_message_alone(
     serve: Serve,
 ) -> None:
@@ -39,7 +39,7 @@ async def test_a_chat_is_named_by_the_function_of_its_agent_and_by_the_first_mes
     assert asked == ["it is dead"]
 
 
-@requirement("threads:own-title")
+@requirement("threads:rename")
 @pytest.mark.parametrize("name", [lambda text: "", lambda text: 1 / 0, lambda text: None])
 async def test_a_function_that_says_nothing_or_fails_leaves_the_first_words(
     serve: Serve, name: Callable[[str], str], caplog: pytest.LogCaptureFixture
@@ -48,7 +48,7 @@ async def test_a_function_that_says_nothing_or_fails_leaves_the_first_words(
         assert await titles(serve, name, "**it** is dead") == ["it is dead"]
 
 
-@requirement("threads:own-title")
+@requirement("threads:rename")
 async def test_a_long_name_is_cut_like_any_other_title(serve: Serve) -> None:
     [title] = await titles(serve, lambda text: "word " * 50, "x")
     assert (len(title) <= 81, title.endswith("…")) == (True, True)

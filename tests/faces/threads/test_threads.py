@@ -98,7 +98,7 @@ async def test_pages_of_the_list_follow_on_each_other(serve: Serve, store: str) 
     assert seen == [["chat4", "chat3"], ["chat2", "chat1"], ["chat0"]]
 
 
-@requirement("threads:search")
+@requirement("threads:list")
 async def test_a_search_finds_words_of_titles_and_of_what_the_person_said(serve: Serve, store: str) -> None:
     http = (await serve(Scene(lambda moment: "Of bananas I say nothing.").agent, store=store)).http
     said = {"fruit": ["Apples and pears"], "tools": ["Hammer", "and PEARS, too"], "other": ["Nails"]}
@@ -121,7 +121,7 @@ async def test_a_search_finds_words_of_titles_and_of_what_the_person_said(serve:
     assert (await http.get(f"/api/chat?q={'x' * 201}")).status_code == 400
 
 
-@requirement("threads:search")
+@requirement("threads:list")
 async def test_pages_of_a_search_follow_on_each_other(serve: Serve, store: str) -> None:
     http = (await serve(Scene(lambda moment: "Hello.").agent, store=store)).http
     for number in range(6):
@@ -370,7 +370,7 @@ async def test_deleting_stops_what_runs_and_ends_its_response(serve: Serve, stor
     assert len(scene.model.prompts) == 1
 
 
-@requirement("threads:owner")
+@requirement("attack:who-you-are")
 async def test_unknown_and_anothers_are_the_same_404(serve: Serve, store: str) -> None:
     served = await serve(Scene(once(OPEN)).agent, store=store, authenticate=check)
     async with person(served, "ada") as ada, person(served, "eve") as eve:
@@ -510,7 +510,7 @@ async def test_health_and_readiness_need_no_credential(serve: Serve) -> None:
     assert (gone.status_code, gone.headers["retry-after"]) == (503, "1")
 
 
-@requirement("threads:owner")
+@requirement("attack:who-you-are")
 @pytest.mark.parametrize(
     "path", ["/api/chat", "/api/chat/x", "/api/inbox", "/api/tools", "/api/chat/x/stream"]
 )

@@ -253,7 +253,7 @@ async def test_a_denied_frontend_tool_is_never_handed_out(serve: Serve) -> None:
     assert scene.seen[0].outcome == Denied("not now")
 
 
-@requirement("ui-stream:not-approved")
+@requirement("calls:not-before-approval")
 async def test_an_output_without_approval_is_refused_and_the_question_is_shown_again(serve: Serve) -> None:
     scene = Scene(once(PHOTO))
     page = Page((await serve(scene.agent)).http)
@@ -320,7 +320,7 @@ async def test_always_in_this_thread_asks_no_second_time_and_only_there(serve: S
     assert "tool-approval-request" in (await Page(served.http).say("delete a there")).kinds
 
 
-@requirement("ui-stream:not-approved")
+@requirement("calls:not-before-approval")
 @pytest.mark.parametrize("yes", ["true", 1, None, [], {}], ids=repr)
 async def test_only_a_json_boolean_is_an_answer(serve: Serve, yes: object) -> None:
     scene = Scene(once(DELETE))

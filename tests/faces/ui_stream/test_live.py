@@ -46,7 +46,7 @@ async def test_a_message_is_answered_in_whole_events_and_done(serve: Serve, stor
 # ------------------------------------------------------------------------------------------------- the table
 
 
-@requirement("live:server-approval")
+@requirement("live:exchanges")
 async def test_a_server_tool_behind_approval_is_asked_about_and_approved_in_two_exchanges(
     serve: Serve, store: str
 ) -> None:
@@ -63,7 +63,7 @@ async def test_a_server_tool_behind_approval_is_asked_about_and_approved_in_two_
     assert scene.ran == [("delete_file", "a")]
 
 
-@requirement("live:server-approval")
+@requirement("live:exchanges")
 async def test_a_denied_server_tool_is_answered_with_text(serve: Serve) -> None:
     scene = Scene(once(DELETE))
     async with live(await serve(scene.agent)) as held:
@@ -194,7 +194,7 @@ async def test_a_second_message_meanwhile_gets_an_error_and_the_first_goes_on(se
     assert len(scene.model.prompts) == 1
 
 
-@requirement("live:interrupt")
+@requirement("live:one-at-a-time")
 async def test_an_interrupt_stops_the_run_and_ends_the_exchange(serve: Serve) -> None:
     scene = slow_scene()
     served = await serve(scene.agent)
@@ -208,7 +208,7 @@ async def test_an_interrupt_stops_the_run_and_ends_the_exchange(serve: Serve) ->
         assert run.state == "stopped"
 
 
-@requirement("live:interrupt")
+@requirement("live:one-at-a-time")
 async def test_an_interrupt_of_a_waiting_run_cancels_its_open_calls(serve: Serve) -> None:
     served = await serve(Scene(once(OPEN)).agent)
     async with live(served) as held:
@@ -282,7 +282,7 @@ async def test_a_fault_of_the_model_is_an_error_and_done(serve: Serve) -> None:
         assert (await held.turn()).text == "Back."
 
 
-@requirement("live:dropped")
+@requirement("ui-stream:dropped")
 async def test_a_dropped_socket_does_not_stop_the_run_and_its_answer_can_be_resumed(serve: Serve) -> None:
     scene = slow_scene()
     served = await serve(scene.agent)
@@ -298,7 +298,7 @@ async def test_a_dropped_socket_does_not_stop_the_run_and_its_answer_can_be_resu
     assert len(scene.model.prompts) == 1
 
 
-@requirement("live:dropped")
+@requirement("ui-stream:dropped")
 async def test_what_waits_is_answered_on_another_socket_or_by_http(serve: Serve) -> None:
     scene = Scene(once(OPEN))
     served = await serve(scene.agent)

@@ -191,7 +191,7 @@ async def test_a_position_holds_over_a_restart(serve: Serve, tmp_path: Path) -> 
     assert joined([*uncut[: cut + 1], *rest]) == joined(uncut)
 
 
-@requirement("ui-stream:gap")
+@requirement("streams:position")
 @pytest.mark.parametrize("position", ["999.0", "3.999", "2.5", "123456789012345.0"])
 async def test_a_position_that_nobody_can_have_is_told_so_and_gets_all(serve: Serve, position: str) -> None:
     page = Page((await serve(Scene(["Hello there."]).agent)).http)
@@ -203,7 +203,7 @@ async def test_a_position_that_nobody_can_have_is_told_so_and_gets_all(serve: Se
     assert whole[0] == first.chunks[0]
 
 
-@requirement("ui-stream:gap")
+@requirement("streams:position")
 @pytest.mark.parametrize(
     "position",
     [

@@ -123,7 +123,7 @@ async def test_more_calls_than_a_step_may_ask_for_are_input_errors_and_the_other
     assert len(scene.seen) == 40
 
 
-@requirement("ui-stream:settled-elsewhere")
+@requirement("ack:across")
 async def test_another_output_for_a_settled_call_is_answered_with_the_stored_one(serve: Serve) -> None:
     scene = Scene(once(OPEN))
     page = Page((await serve(scene.agent)).http)
@@ -137,7 +137,7 @@ async def test_another_output_for_a_settled_call_is_answered_with_the_stored_one
     assert len(scene.model.prompts) == 2
 
 
-@requirement("ui-stream:settled-elsewhere")
+@requirement("ack:across")
 async def test_a_client_that_missed_a_step_is_told_of_it_before_it_is_asked_about_it(serve: Serve) -> None:
     def script(moment: Moment) -> Step:
         return [OPEN, Ask("delete_file", {"path": "a"})][moment.steps]
@@ -294,7 +294,7 @@ async def test_regenerate_after_a_fault_of_the_model_tries_again(serve: Serve, s
     assert says(scene) == ["a"]
 
 
-@requirement("ui-stream:edit")
+@requirement("ui-stream:regenerate")
 async def test_an_edited_message_cuts_the_thread_from_there_on(serve: Serve, store: str) -> None:
     scene = Scene(["One.", "Two.", "Other."])
     page = Page((await serve(scene.agent, store=store)).http)
@@ -307,7 +307,7 @@ async def test_an_edited_message_cuts_the_thread_from_there_on(serve: Serve, sto
     assert says(scene) == ["a, but better"]
 
 
-@requirement("ui-stream:edit")
+@requirement("ui-stream:regenerate")
 async def test_an_edit_while_parked_cancels_the_open_call(serve: Serve) -> None:
     scene = Scene([OPEN, "Never mind."])
     page = Page((await serve(scene.agent)).http)
@@ -318,7 +318,7 @@ async def test_an_edit_while_parked_cancels_the_open_call(serve: Serve) -> None:
     assert says(scene) == ["do not open"]
 
 
-@requirement("ui-stream:edit")
+@requirement("ui-stream:regenerate")
 async def test_an_edit_that_is_posted_again_starts_nothing(serve: Serve, store: str) -> None:
     scene = Scene(["One.", "Other.", "Never."])
     page = Page((await serve(scene.agent, store=store)).http)
@@ -332,7 +332,7 @@ async def test_an_edit_that_is_posted_again_starts_nothing(serve: Serve, store: 
     assert len(scene.model.prompts) == 2
 
 
-@requirement("ui-stream:edit")
+@requirement("ui-stream:regenerate")
 async def test_a_new_message_that_names_an_older_one_cuts_nothing(serve: Serve, store: str) -> None:
     scene = Scene(["One.", "Two."])
     page = Page((await serve(scene.agent, store=store)).http)
@@ -343,7 +343,7 @@ async def test_a_new_message_that_names_an_older_one_cuts_nothing(serve: Serve, 
     assert says(scene) == ["a", "b"]
 
 
-@requirement("ui-stream:edit")
+@requirement("ui-stream:regenerate")
 async def test_other_words_under_an_id_that_was_used_are_refused(serve: Serve, store: str) -> None:
     scene = Scene(["One.", "Two."])
     page = Page((await serve(scene.agent, store=store)).http)
@@ -354,7 +354,7 @@ async def test_other_words_under_an_id_that_was_used_are_refused(serve: Serve, s
     assert len(scene.model.prompts) == 1
 
 
-@requirement("ui-stream:edit")
+@requirement("ui-stream:regenerate")
 async def test_an_edit_of_an_unknown_message_is_refused(serve: Serve) -> None:
     scene = Scene(["One.", "Two."])
     page = Page((await serve(scene.agent)).http)

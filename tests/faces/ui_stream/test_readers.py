@@ -18,6 +18,7 @@ from tests.faces.conftest import Serve
 from tests.faces.served import Served
 from tests.faces.ui_stream.agents import Scene, once
 from tests.faces.ui_stream.page import Page, user_message
+from tests.requirement import requirement
 
 PIECE = "x" * 50_000
 PIECES = 120
@@ -46,6 +47,7 @@ async def test_a_stream_that_waits_is_kept_alive_with_comments(serve_both: Serve
 
 
 @pytest.mark.slow
+@requirement("streams:slow-reader")
 async def test_a_reader_that_takes_nothing_holds_up_neither_the_run_nor_another_reader(
     serve_both: Serve,
 ) -> None:

@@ -252,7 +252,7 @@ async def test_an_answer_whose_reader_was_gone_at_its_last_word_is_still_unheard
     assert (await page.resume()).text == "Once upon a time."
 
 
-@requirement("ui-stream:settled-elsewhere")
+@requirement("ack:across")
 async def test_a_post_after_the_deadline_shows_the_timeout_and_the_rest(serve: Serve) -> None:
     clock = FakeClock()
     scene = Scene(once(Ask("pick_quickly", {"label": "a color"})))
@@ -268,7 +268,7 @@ async def test_a_post_after_the_deadline_shows_the_timeout_and_the_rest(serve: S
 
 
 @pytest.mark.slow
-@requirement("ui-stream:settled-elsewhere")
+@requirement("ack:across")
 async def test_a_deadline_resumes_the_run_though_nobody_reads(serve: Serve) -> None:
     scene = Scene(once(Ask("pick_quickly", {"label": "a color"})))
     served = await serve(scene.agent)

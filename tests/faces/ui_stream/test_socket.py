@@ -95,7 +95,7 @@ async def test_many_chats_share_a_socket_and_none_waits_for_another(serve: Serve
             assert (await shared.turn(request, page)).text == "Once upon a time."
 
 
-@requirement("socket:resume")
+@requirement("socket:shared")
 async def test_a_resume_is_accepted_with_a_start_and_replays_the_message(serve: Serve, store: str) -> None:
     scene = slow_scene()
     served = await serve(scene.agent, store=store)
@@ -112,7 +112,7 @@ async def test_a_resume_is_accepted_with_a_start_and_replays_the_message(serve: 
     assert len(scene.model.prompts) == 1
 
 
-@requirement("socket:resume")
+@requirement("socket:shared")
 async def test_where_nothing_is_active_a_resume_is_told_so(serve: Serve) -> None:
     clock = FakeClock()
     served = await serve(Scene(["Hello."]).agent, store=await open_store("memory:", clock))
@@ -157,7 +157,7 @@ async def test_an_abort_of_nothing_is_passed_over(serve: Serve) -> None:
         assert (await shared.turn(await shared.send(page), page)).text == "Hello."
 
 
-@requirement("socket:dropped")
+@requirement("ui-stream:dropped")
 async def test_a_dropped_socket_does_not_stop_the_run(serve: Serve, store: str) -> None:
     scene = slow_scene()
     served = await serve(scene.agent, store=store)

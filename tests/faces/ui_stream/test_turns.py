@@ -231,7 +231,7 @@ async def test_every_step_of_a_long_run_is_opened_and_closed(serve: Serve) -> No
     assert turn.text == "Step 0. Step 1. Step 2. Done."
 
 
-@requirement("ui-stream:history")
+@requirement("ui-stream:forged")
 async def test_only_the_last_message_of_a_post_is_read(serve: Serve) -> None:
     scene = Scene(["One.", "Two."])
     page = Page((await serve(scene.agent)).http)

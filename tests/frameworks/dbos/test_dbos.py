@@ -13,7 +13,7 @@ from tests.requirement import requirement
 PROGRAM = "examples.bridges.dbos_workflow"
 
 
-@requirement("bridges:dbos")
+@requirement("bridges:restart")
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("is_answered_between", [True, False], ids=["answered-between", "killed-twice"])
 async def test_a_step_that_waits_for_a_person_survives_a_kill(

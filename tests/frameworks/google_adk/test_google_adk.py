@@ -52,7 +52,6 @@ async def test_the_model_is_offered_every_tool_with_schema_and_description(stage
     assert (declared[0].parameters_json_schema or {})["properties"]["amount"]["description"] == "In euros."
 
 
-@requirement("bridges:adk-resumable")
 async def test_hold_for_in_an_app_that_is_not_resumable_is_refused_before_the_model_is_asked(
     stage: Stage,
 ) -> None:

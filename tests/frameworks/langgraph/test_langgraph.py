@@ -63,7 +63,7 @@ class TestToolNode:
             await stage.approve(pay)
         assert last(run.result()) == 'paid 3 | {"viewKey":"v1"}'
 
-    @requirement("bridges:repeated-ids")
+    @requirement("bridges:once")
     async def test_two_calls_of_one_task_may_have_the_same_id(self, stage: Stage) -> None:
         steps = [[Ask("pay", {"amount": amount}, "call_0") for amount in (1, 2)]]
         graph = own_graph(farhand_tools(stage.hands), steps)
@@ -100,7 +100,7 @@ class TestToolNode:
         assert stage.paid == ["paid 3"]
 
 
-@requirement("bridges:resume-by-itself")
+@requirement("hands:told-of-settled-calls")
 async def test_a_graph_resumes_by_itself_when_its_call_is_settled(stage: Stage) -> None:
     graph = create_agent(
         Scripted(steps=[[PAY, OPEN]]), farhand_tools(stage.hands, hold_for=0.05), checkpointer=InMemorySaver()

@@ -43,7 +43,7 @@ async def test_the_model_is_offered_every_tool_with_schema_and_description(stage
     assert pay.params_json_schema["properties"]["amount"]["description"] == "In euros."
 
 
-@requirement("bridges:repeated-ids")
+@requirement("bridges:once")
 async def test_an_id_that_comes_again_with_another_input_is_another_call(stage: Stage) -> None:
     for amount in (1, 2):
         loop = AgentsLoop(stage.hands, stage.effects.parent, [[Ask("pay", {"amount": amount}, "call_0")]])
@@ -54,7 +54,7 @@ async def test_an_id_that_comes_again_with_another_input_is_another_call(stage: 
     assert stage.paid == ["paid 1", "paid 2"]
 
 
-@requirement("bridges:repeated-ids")
+@requirement("bridges:once")
 async def test_an_id_that_comes_again_with_the_same_input_is_the_same_call(stage: Stage) -> None:
     loop = AgentsLoop(stage.hands, stage.effects.parent, [[PAY]])
     async with asyncio.TaskGroup() as group:
@@ -76,7 +76,7 @@ async def test_the_sdk_refuses_an_id_that_comes_again_in_one_run(stage: Stage) -
 
 @pytest.mark.parametrize("arguments", ["not JSON", "[3]", '{"amount": 3'])
 @pytest.mark.parametrize("hold_for", [None, 0.05])
-@requirement("bridges:bad-input")
+@requirement("bridges:deadline")
 async def test_arguments_that_are_no_object_go_back_to_the_model(
     stage: Stage, arguments: str, hold_for: float | None
 ) -> None:
@@ -92,7 +92,7 @@ async def test_arguments_that_are_no_object_go_back_to_the_model(
     assert stage.paid == []
 
 
-@requirement("bridges:bad-input")
+@requirement("bridges:deadline")
 async def test_bad_input_does_not_pause_a_run_that_can_park(stage: Stage) -> None:
     steps = [[Ask("pay", {"amount": "much"}, "call_0")]]
     told = await AgentsLoop(stage.hands, stage.effects.parent, steps, hold_for=0.05).run()

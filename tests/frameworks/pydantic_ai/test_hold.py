@@ -81,7 +81,7 @@ async def test_a_deadline_is_told_to_the_model_in_words(stage: Stage) -> None:
     assert result.output == "failed: Nobody answered within 1 s. This call has no result."
 
 
-@requirement("bridges:bad-input")
+@requirement("bridges:deadline")
 async def test_bad_input_goes_back_to_the_model_before_anyone_is_asked(stage: Stage) -> None:
     bad = ToolCallPart("pay", {"amount": "much"}, "call_0")
     result = await make_agent(FarhandToolset(stage.hands, thread="t"), [bad]).run("Pay")
@@ -114,7 +114,7 @@ async def test_a_cancelled_run_cancels_its_held_call(stage: Stage) -> None:
     assert stage.paid == []
 
 
-@requirement("bridges:repeated-ids")
+@requirement("bridges:once")
 async def test_a_provider_may_repeat_its_ids_in_every_step(stage: Stage) -> None:
     steps = [[ToolCallPart("pay", {"amount": amount}, "call_0")] for amount in (1, 2, 2)]
     agent = make_agent(FarhandToolset(stage.hands, thread="t"), *steps)
@@ -134,7 +134,7 @@ async def test_parameters_may_have_any_name(stage: Stage) -> None:
     assert result.output == '[["ctx","1"],["self","2"]]'
 
 
-@requirement("bridges:bad-input")
+@requirement("bridges:deadline")
 @pytest.mark.parametrize("text", ['{"amount": ', "[3]", "3"])
 async def test_input_that_is_no_json_object_goes_back_to_the_model(stage: Stage, text: str) -> None:
     agent = make_agent(FarhandToolset(stage.hands, thread="t"), [ToolCallPart("pay", text, "call_0")])
@@ -162,7 +162,7 @@ async def test_thread_and_owner_are_those_of_the_run(stage: Stage) -> None:
     assert run.result().output == "paid 3"
 
 
-@requirement("bridges:many")
+@requirement("bridges:once")
 @pytest.mark.timeout(120)
 async def test_two_hundred_runs_at_once_each_get_their_own_answer(stage: Stage) -> None:
     async def one(number: int) -> str:

@@ -132,7 +132,7 @@ async def test_a_parked_call_is_cancelled_by_its_key(stage: Stage) -> None:
     assert stage.paid == []
 
 
-@requirement("bridges:repeated-ids")
+@requirement("bridges:once")
 async def test_parked_runs_with_the_same_ids_of_a_provider_are_told_apart(stage: Stage) -> None:
     agents = [parking(stage, [ToolCallPart("pay", {"amount": amount}, "call_0")]) for amount in (1, 2)]
     parked = [await agent.run("Pay") for agent in agents]

@@ -49,7 +49,7 @@ async def test_images_come_with_their_bytes_and_others_by_name(files: Files) -> 
     assert prompt.files == {photo.ref: part_of(photo), plan.ref: part_of(plan), LOST: None}
 
 
-@requirement("models:files-told")
+@requirement("models:images")
 async def test_another_owner_is_given_nothing(files: Files) -> None:
     photo = await kept(files, PNG)
     prompt = await with_files(files, Owner("local", "bob"), Prompt((brought(photo.ref),)))

@@ -275,7 +275,7 @@ async def _stored(on: Stage, call: Call) -> Call:
     return found
 
 
-@requirement("api:call-timeout")
+@requirement("calls:deadline-defaults")
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1, 0, 0.5, 86_401, 1e9, True])
 async def test_a_timeout_out_of_bounds_is_refused_before_anything_is_opened(
     stage: MakeStage, seconds: float
@@ -372,7 +372,7 @@ async def test_what_was_faster_than_the_callers_time_is_answered_all_the_same(
     assert call.outcome == VIEW
 
 
-@requirement("direct:caller-leaves")
+@requirement("runs:stop")
 async def test_when_the_process_stops_only_what_nobody_asks_for_again_or_has_approved_is_cancelled(
     stage: MakeStage,
 ) -> None:

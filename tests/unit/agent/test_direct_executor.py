@@ -125,7 +125,7 @@ async def until_taken(on: Stage, call: Call) -> Call:
     return await stored(on, call)
 
 
-@requirement("direct:deadline")
+@requirement("calls:deadline")
 async def test_the_time_of_a_call_counts_from_the_yes_and_starting_it_does_not_renew_it(
     stage: MakeStage, clock: FakeClock
 ) -> None:
@@ -140,7 +140,7 @@ async def test_the_time_of_a_call_counts_from_the_yes_and_starting_it_does_not_r
     assert await outcome(on, call) == Success("deleted a")
 
 
-@requirement("direct:deadline")
+@requirement("calls:deadline")
 async def test_a_call_that_nobody_started_in_time_is_not_run(stage: MakeStage, clock: FakeClock) -> None:
     tools = Tools()
     on = await stage([], tools.delete)
@@ -160,7 +160,7 @@ async def test_a_call_that_nobody_started_in_time_is_not_run(stage: MakeStage, c
     assert tools.times == 0
 
 
-@requirement("direct:deadline")
+@requirement("calls:deadline")
 async def test_a_tool_for_which_no_time_is_left_is_not_called(stage: MakeStage, clock: FakeClock) -> None:
     tools = Tools()
     on = await stage([], tools.delete)
@@ -293,7 +293,7 @@ async def test_what_a_former_worker_was_running_is_run_again_only_if_it_may_be(
     assert tools.times == (2 if is_idempotent else 1)
 
 
-@requirement("direct:stop")
+@requirement("runs:stop")
 async def test_stopping_a_thread_cancels_its_calls_without_a_run_and_their_tools(stage: MakeStage) -> None:
     tools = Tools()
     on = await stage([], tools.delete)

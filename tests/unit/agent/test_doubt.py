@@ -52,7 +52,7 @@ def moods(store: Store, monkeypatch: pytest.MonkeyPatch) -> Moods:
     return Moods(store, monkeypatch)
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 @pytest.mark.parametrize(
     "kind",
     [RunStarted, StepStarted, TextAdded, StepFinished, RunParked, CallSettled, RunResumed, RunFinished],
@@ -64,7 +64,7 @@ async def test_a_parked_run_goes_on_once_whichever_answer_of_the_store_was_lost(
     await _go_through(on, moods, kind, hold_for=0.0)
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 @pytest.mark.parametrize("kind", [RunStarted, StepFinished, CallSettled, RunFinished])
 async def test_a_held_run_goes_on_once_whichever_answer_of_the_store_was_lost(
     stage: MakeStage, moods: Moods, kind: type[Event]
@@ -73,7 +73,7 @@ async def test_a_held_run_goes_on_once_whichever_answer_of_the_store_was_lost(
     await _go_through(on, moods, kind, hold_for=60.0)
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 async def test_the_outcome_of_a_tool_that_was_stored_though_nobody_said_so_is_the_tools_own(
     stage: MakeStage, moods: Moods
 ) -> None:
@@ -96,7 +96,7 @@ async def test_the_outcome_of_a_tool_that_was_stored_though_nobody_said_so_is_th
     assert begun == 1
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 async def test_a_tool_whose_call_was_stored_though_nobody_said_so_begins_once_at_most(
     stage: MakeStage, moods: Moods
 ) -> None:

@@ -354,7 +354,7 @@ async def test_a_new_message_at_another_worker_cancels_the_tool_where_it_runs(hi
     assert await other.outcomes(run) == [Cancelled(MOVED_ON)] * 2
 
 
-@requirement("hands:question-at-a-stop")
+@requirement("hands:question-gives-way")
 @pytest.mark.parametrize("hold_for", [0.0, 60.0], ids=["parks", "is held"])
 async def test_a_run_whose_tool_only_asks_does_not_hold_up_a_stop(stage: MakeStage, hold_for: float) -> None:
     on = await stage([Ask("ask_once"), "Done."], ask_once, ask_text)
@@ -365,7 +365,7 @@ async def test_a_run_whose_tool_only_asks_does_not_hold_up_a_stop(stage: MakeSta
     assert (await on.stored(run)).rests, "its responses have ended"
 
 
-@requirement("hands:question-at-a-stop")
+@requirement("hands:question-gives-way")
 async def test_a_tool_that_was_answered_while_its_run_rested_is_waited_for_at_a_stop(
     stage: MakeStage,
 ) -> None:
@@ -393,7 +393,7 @@ async def test_a_tool_that_was_answered_while_its_run_rested_is_waited_for_at_a_
     assert (await on.stored(run)).state is RunState.DONE
 
 
-@requirement("hands:question-at-a-stop")
+@requirement("hands:question-gives-way")
 async def test_a_run_that_works_beside_one_that_asks_is_waited_for_at_a_stop(stage: MakeStage) -> None:
     may_end = asyncio.Event()
 
@@ -418,7 +418,7 @@ async def test_a_run_that_works_beside_one_that_asks_is_waited_for_at_a_stop(sta
     assert (ended.run_id, ended.state) == (working.run_id, RunState.DONE)
 
 
-@requirement("hands:question-at-a-stop")
+@requirement("hands:question-gives-way")
 async def test_a_run_that_was_stopped_while_its_tool_asked_does_not_hold_up_a_stop(stage: MakeStage) -> None:
     on = await stage([Ask("ask_once"), "never"], ask_once, ask_text)
     run = await on.say("go")
@@ -442,7 +442,7 @@ async def _looks(draining: asyncio.Task[None]) -> None:
     assert not draining.done()
 
 
-@requirement("hands:question-at-a-stop")
+@requirement("hands:question-gives-way")
 async def test_a_direct_call_whose_tool_only_asks_does_not_hold_up_a_stop(stage: MakeStage) -> None:
     on = await stage([], ask_once, ask_text)
     await on.service.call("ask_once", {}, thread=THREAD, key="k", within=0.0)

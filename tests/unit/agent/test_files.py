@@ -30,7 +30,7 @@ async def in_pieces(*pieces: bytes) -> AsyncIterator[bytes]:
         yield piece
 
 
-@requirement("files:owner")
+@requirement("attack:who-you-are")
 async def test_a_file_is_loaded_for_its_owner_alone(files: Files) -> None:
     file = await files.receive(LOCAL, PNG, in_pieces(b"1" * PIECE_BYTES, b"22"))
     assert await files.load(LOCAL, file.ref) == (file, b"1" * PIECE_BYTES + b"22")

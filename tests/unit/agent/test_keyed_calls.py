@@ -405,13 +405,13 @@ ROOMY = Settings(limits=Limits(open_calls_per_thread=MANY))
 
 
 @pytest.mark.slow
-@requirement("hands:key-costs-rows")
+@requirement("hands:key-attaches")
 async def test_a_thousand_open_keyed_calls_cost_rows_and_nothing_else(stage: MakeStage) -> None:
     on = await stage([], ask_text, settings=ROOMY)
     await _cost_rows_only(on, on)
 
 
-@requirement("hands:key-costs-rows")
+@requirement("hands:key-attaches")
 async def test_a_thousand_open_keyed_calls_cost_rows_alone_at_two_workers(hire: Hire) -> None:
     one, other = await hire([], ask_text, settings=ROOMY), await hire([], ask_text, settings=ROOMY)
     await _cost_rows_only(one, other)

@@ -208,7 +208,7 @@ async def test_a_server_tool_without_a_limit_of_its_own_gets_the_general_one(sta
     assert "did not finish within 0.05 s" in text_in(await on.told(run))
 
 
-@requirement("tools:output-limit")
+@requirement("tools:exception")
 async def test_the_model_is_told_that_an_output_was_larger_than_the_setting_allows(stage: MakeStage) -> None:
     @tool
     def shout() -> str:
@@ -349,7 +349,7 @@ async def test_a_pause_with_a_call_in_it_answers_the_call_as_not_executed(stage:
     assert "not executed" in text_in(await on.told(run))
 
 
-@requirement("runs:limits")
+@requirement("runs:max-steps")
 async def test_a_step_that_asks_for_too_many_calls_gets_so_many(stage: MakeStage) -> None:
     few = Settings(limits=Limits(open_calls_per_run=2))
     asks = [Ask("add", {"a": number, "b": 0}) for number in range(4)]

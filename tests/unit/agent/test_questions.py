@@ -118,7 +118,7 @@ async def test_a_keyed_call_that_asks_is_attached_to_and_answered_at_the_next_se
         assert await attached == Success("one and two")
 
 
-@requirement("hands:question-ends-with-its-tool")
+@requirement("hands:question-gives-way")
 async def test_a_run_that_is_stopped_at_the_next_server_takes_tool_and_question_along(
     successors: Machine | Workers,
 ) -> None:
@@ -133,7 +133,7 @@ async def test_a_run_that_is_stopped_at_the_next_server_takes_tool_and_question_
     await _is_over(after, asker)
 
 
-@requirement("hands:question-ends-with-its-tool")
+@requirement("hands:question-gives-way")
 async def test_a_keyed_call_that_is_cancelled_at_the_next_server_takes_its_question_along(
     successors: Machine | Workers,
 ) -> None:
@@ -151,7 +151,7 @@ async def test_a_keyed_call_that_is_cancelled_at_the_next_server_takes_its_quest
     await _is_over(after, asker)
 
 
-@requirement("hands:question-ends-with-its-tool")
+@requirement("hands:question-gives-way")
 async def test_a_call_without_a_key_takes_its_question_along_when_its_caller_is_gone(
     successors: Machine | Workers,
 ) -> None:

@@ -143,7 +143,7 @@ async def test_what_stays_in_doubt_is_refused(monkeypatch: pytest.MonkeyPatch) -
             await begin(limited)
 
 
-@requirement("quotas:stored")
+@requirement("quotas:rate")
 async def test_what_threads_and_files_take_counts_and_deleting_a_thread_makes_room() -> None:
     eventlog = EventLog(MemoryStore())
     limited = Quotas(eventlog, Limits(stored_bytes=4_000))

@@ -21,7 +21,7 @@ VIEW = Success({"viewKey": "v1"})
 TURNS = Settings(patience=Patience(hold_for=0.0))
 
 
-@requirement("runs:delete")
+@requirement("threads:delete")
 async def test_a_deleted_thread_is_gone_with_its_run_and_its_calls(stage: MakeStage) -> None:
     on = await stage([OPEN, "Fresh."], open_url)
     run = await on.say("open it", hold_for=60)
@@ -35,7 +35,7 @@ async def test_a_deleted_thread_is_gone_with_its_run_and_its_calls(stage: MakeSt
     assert text_in(await on.told(await on.say("again"))) == "Fresh."
 
 
-@requirement("runs:delete")
+@requirement("threads:delete")
 async def test_another_owners_thread_is_not_deleted(stage: MakeStage) -> None:
     on = await stage(["Hello."])
     await on.told(await on.say("hi"))

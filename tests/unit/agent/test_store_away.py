@@ -33,7 +33,7 @@ def moods(store: Store, monkeypatch: pytest.MonkeyPatch) -> Moods:
     return Moods(store, monkeypatch)
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 async def test_words_that_come_while_the_store_is_away_are_told_and_kept_when_it_is_back(
     stage: MakeStage, moods: Moods
 ) -> None:
@@ -61,7 +61,7 @@ async def test_words_that_come_while_the_store_is_away_are_told_and_kept_when_it
     assert len(on.model.prompts) == 1
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 async def test_a_run_that_could_not_store_its_step_goes_on_when_the_store_is_back(
     stage: MakeStage, moods: Moods
 ) -> None:
@@ -80,7 +80,7 @@ async def test_a_run_that_could_not_store_its_step_goes_on_when_the_store_is_bac
     assert (await on.stored(run)).state is RunState.DONE
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 async def test_a_run_goes_on_though_first_its_step_and_then_its_claim_could_not_be_stored(
     stage: MakeStage, moods: Moods
 ) -> None:
@@ -98,7 +98,7 @@ async def test_a_run_goes_on_though_first_its_step_and_then_its_claim_could_not_
     assert (await on.stored(run)).state is RunState.DONE
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 async def test_a_tool_whose_end_could_not_be_stored_is_not_run_again(stage: MakeStage, moods: Moods) -> None:
     ran = 0
 
@@ -119,7 +119,7 @@ async def test_a_tool_whose_end_could_not_be_stored_is_not_run_again(stage: Make
     assert ran == 1
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 async def test_a_held_run_that_went_on_with_an_answer_the_store_refused_is_asked_with_the_next(
     stage: MakeStage, moods: Moods
 ) -> None:
@@ -163,7 +163,7 @@ async def test_an_accepted_result_wakes_its_run_once_the_store_is_back(
     assert text_in(await on.told(run, RunFinished)) == "{'viewKey': 'v1'}"
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 async def test_a_recovery_that_the_store_interrupts_is_taken_up_again(
     stage: MakeStage, moods: Moods, store: Store
 ) -> None:
@@ -191,7 +191,7 @@ async def test_a_recovery_that_the_store_interrupts_is_taken_up_again(
     assert "unknown" in text_in(await second.told(run, RunFinished))
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 async def test_a_run_that_was_dropped_can_be_stopped_meanwhile(stage: MakeStage, moods: Moods) -> None:
     may_end = asyncio.Event()
     on = await stage(_ending_when(may_end))
@@ -210,7 +210,7 @@ async def test_a_run_that_was_dropped_can_be_stopped_meanwhile(stage: MakeStage,
     assert not on.service.worker._active
 
 
-@requirement("runs:store-away")
+@requirement("store-away:every-route")
 async def test_a_message_is_not_taken_while_the_store_is_away(stage: MakeStage, moods: Moods) -> None:
     on = await stage(_asking("Hello."))
     moods.is_away = True

@@ -421,7 +421,7 @@ def ask_in_thread() -> str:
     return f"{answer} for {context.owner.subject}, {len(context.wait_for(context.files.read(saved)))} byte"
 
 
-@requirement("hands:ask-from-a-thread")
+@requirement("hands:who-asks")
 async def test_a_plain_function_asks_and_its_thread_waits(stage: MakeStage) -> None:
     on = await stage([Ask("ask_in_thread"), "done"], ask_in_thread, ask_text)
     run = await on.say("go")
@@ -431,7 +431,7 @@ async def test_a_plain_function_asks_and_its_thread_waits(stage: MakeStage) -> N
     assert (await on.outcomes(run))[0] == Success("yes for me, 1 byte")
 
 
-@requirement("hands:ask-from-a-thread")
+@requirement("hands:who-asks")
 async def test_a_thread_that_waits_is_told_when_the_user_moves_on(stage: MakeStage) -> None:
     caught: list[str] = []
 
@@ -456,7 +456,7 @@ async def test_a_thread_that_waits_is_told_when_the_user_moves_on(stage: MakeSta
     assert caught[0] in ("CancelledError", "NotAnswered")
 
 
-@requirement("hands:ask-from-a-thread")
+@requirement("hands:who-asks")
 async def test_on_the_event_loop_a_tool_awaits_instead(stage: MakeStage) -> None:
     @tool
     async def mistaken() -> str:

@@ -104,7 +104,7 @@ async def test_an_approval_at_another_worker_wakes_the_one_that_holds_the_run(hi
     assert text_in(await one.told(run)) == "Nice."
 
 
-@requirement("workers:one-winner")
+@requirement("workers:answer-anywhere")
 async def test_of_many_results_at_two_workers_one_wins_and_all_are_told_so(hire: Hire) -> None:
     stages = [await hire([OPEN, "Thanks."], open_url) for _ in range(2)]
     run = await stages[0].say("hi", hold_for=30.0)
@@ -123,7 +123,7 @@ async def test_of_many_results_at_two_workers_one_wins_and_all_are_told_so(hire:
     await stages[0].told(run)
 
 
-@requirement("workers:read-anywhere")
+@requirement("workers:answer-anywhere")
 async def test_a_run_is_read_at_another_worker_while_it_speaks(hire: Hire) -> None:
     told = asyncio.Event()
 
@@ -141,7 +141,7 @@ async def test_a_run_is_read_at_another_worker_while_it_speaks(hire: Hire) -> No
     assert text_in(await other.told(run)) == "A long answer."
 
 
-@requirement("workers:read-anywhere")
+@requirement("workers:answer-anywhere")
 async def test_a_reader_at_another_worker_keeps_the_run_held(hire: Hire) -> None:
     one, other = await hire([OPEN, "Thanks."], open_url), await hire(["never"], open_url)
     run = await one.say("hi", hold_for=30.0)
@@ -288,7 +288,7 @@ async def test_a_worker_that_lost_its_run_in_mid_word_tells_nobody_the_rest(hire
     assert text_in(journal) == "half a All of it."
 
 
-@requirement("workers:hand-over")
+@requirement("runs:drain")
 async def test_a_worker_that_stops_hands_its_runs_over_at_once(hire: Hire) -> None:
     slow = Settings(patience=Patience(lease=600.0))
     begun = asyncio.Event()

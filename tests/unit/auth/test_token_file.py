@@ -66,7 +66,7 @@ def test_two_headers_another_scheme_and_none_are_nobody(path: Path) -> None:
     assert hook(HTTPConnection(visit())) is None
 
 
-@requirement("auth:token-file-reloaded")
+@requirement("auth:token-file")
 def test_a_token_taken_out_of_the_file_is_nobody_from_then_on(path: Path) -> None:
     hook = TokenFile(path)
     assert hook(asking(ADA)) is not None
@@ -75,7 +75,7 @@ def test_a_token_taken_out_of_the_file_is_nobody_from_then_on(path: Path) -> Non
     assert hook(asking(BOB)) is not None
 
 
-@requirement("auth:token-file-reloaded")
+@requirement("auth:token-file")
 @pytest.mark.parametrize("text", [None, "no = toml = at all", entry("short", "x"), '[[token]]\ntenant = "x"'])
 def test_a_file_that_is_gone_or_broken_lets_nobody_in_and_says_so_without_tokens(
     path: Path, text: str | None, caplog: pytest.LogCaptureFixture
@@ -134,7 +134,7 @@ def test_a_file_that_everybody_may_write_is_refused(path: Path) -> None:
     assert hook(asking(ADA)) is None
 
 
-@requirement("auth:token-file-reloaded")
+@requirement("auth:token-file")
 @pytest.mark.parametrize("fault", [RecursionError(), MemoryError(), PermissionError(13, "no"), KeyError("x")])
 def test_whatever_goes_wrong_while_reading_nobody_comes_in_until_it_can_be_read_again(
     path: Path, fault: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

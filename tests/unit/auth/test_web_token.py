@@ -99,7 +99,7 @@ def raw_signed(body: dict[str, Any]) -> str:
     return f"{unsigned}.{base64.urlsafe_b64encode(made).rstrip(b'=').decode()}"
 
 
-@requirement("auth:web-token-algorithms")
+@requirement("auth:web-token")
 def test_what_the_token_says_of_its_algorithm_is_not_believed() -> None:
     assert hook()(asking(raw({"alg": "none"}, claims()))) is None
     assert hook()(asking(raw({"alg": "None"}, claims()))) is None
@@ -113,7 +113,7 @@ def test_what_the_token_says_of_its_algorithm_is_not_believed() -> None:
     assert hook(("RS256",), PUBLIC)(asking(confused)) is None
 
 
-@requirement("auth:web-token-algorithms")
+@requirement("auth:web-token")
 def test_another_key_or_an_unknown_name_of_a_key_is_nobody() -> None:
     two = {"old": SECRET, "new": "n" * 40}
     assert hook()(asking(signed("x" * 40))) is None
@@ -139,7 +139,7 @@ def test_a_head_nested_very_deeply_is_nobody() -> None:
     assert hook()(asking(f"{deep}.e30.")) is None
 
 
-@requirement("auth:web-token-algorithms")
+@requirement("auth:web-token")
 @pytest.mark.parametrize(
     ("algorithms", "keys"),
     [
@@ -152,7 +152,7 @@ def test_a_hook_that_would_believe_anybody_cannot_be_made(algorithms: Any, keys:
         hook(algorithms, keys)
 
 
-@requirement("auth:web-token-algorithms")
+@requirement("auth:web-token")
 @pytest.mark.parametrize(
     ("algorithms", "keys"),
     [
@@ -165,7 +165,7 @@ def test_a_hook_that_could_let_nobody_in_cannot_be_made(algorithms: Any, keys: A
         hook(algorithms, keys)
 
 
-@requirement("auth:web-token-algorithms")
+@requirement("auth:web-token")
 @pytest.mark.parametrize("empty", ["audience", "issuer", "tenant"])
 def test_a_hook_without_a_word_that_it_needs_cannot_be_made(empty: str) -> None:
     words = {"audience": "a", "issuer": "i", "tenant": "t", empty: ""}

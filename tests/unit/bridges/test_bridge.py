@@ -31,7 +31,7 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
         yield stage
 
 
-@requirement("bridges:edited")
+@requirement("bridges:approval")
 async def test_an_edited_input_runs_and_the_model_is_told_of_the_edit(stage: Stage) -> None:
     async with asyncio.TaskGroup() as group:
         called = group.create_task(call_hand(stage.hands, "pay", {"amount": 300}, thread="t", key="t:1"))
@@ -310,7 +310,7 @@ def test_a_tool_is_found_by_the_name_that_a_framework_knows(tmp_path: Path) -> N
     assert found == ["pay", "delete_file", None]
 
 
-@requirement("bridges:thread-names")
+@requirement("bridges:tools")
 def test_every_id_of_a_conversation_names_a_thread_and_different_ones_name_different_threads() -> None:
     ids = ["a@b/c", "a_b_c", "a b c", "ü", "x" * 129, "x" * 130, "t/1", "t/2", "\ud800", "/"]
     names = [thread_name(each) for each in ids]
@@ -324,7 +324,7 @@ def test_every_id_of_a_conversation_names_a_thread_and_different_ones_name_diffe
     assert [thread_name(name) for name in names] == names
 
 
-@requirement("bridges:thread-names")
+@requirement("bridges:tools")
 async def test_calls_stand_in_the_thread_that_the_id_of_a_conversation_names(stage: Stage) -> None:
     threads: list[str] = []
 

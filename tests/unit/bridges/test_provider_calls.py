@@ -92,7 +92,7 @@ async def test_a_deadline_is_told_to_the_model_in_words(kind: type[Loop], stage:
         assert "Nobody answered within 1 s." in await loop.run(["Ask"], thread="t")
 
 
-@requirement("bridges:bad-input")
+@requirement("bridges:deadline")
 @pytest.mark.parametrize("ask", [Ask("pay", {"amount": "much"}), Ask("play", {})], ids=["input", "tool"])
 async def test_bad_input_goes_back_to_the_model_before_anyone_is_asked(
     kind: type[Loop], stage: Stage, ask: Ask
@@ -115,7 +115,7 @@ async def test_a_cancelled_loop_cancels_its_held_call(kind: type[Loop], stage: S
     assert stage.paid == []
 
 
-@requirement("bridges:repeated-ids")
+@requirement("bridges:once")
 async def test_a_provider_may_repeat_its_ids_in_every_run_of_a_thread(kind: type[Loop], stage: Stage) -> None:
     for amount in (1, 2, 2):
         async with (
@@ -145,7 +145,7 @@ async def test_a_loop_parks_is_answered_meanwhile_and_two_resumes_race_for_one_e
     assert stage.paid == ["paid 3"]
 
 
-@requirement("bridges:many")
+@requirement("bridges:once")
 async def test_two_hundred_loops_at_once_each_get_their_own_answer(kind: type[Loop], stage: Stage) -> None:
     answers = {AnthropicLoop: _of_anthropic, ResponsesLoop: _of_responses, ChatLoop: _of_chat}
 

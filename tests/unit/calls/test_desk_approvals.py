@@ -62,7 +62,7 @@ async def test_an_answer_after_the_result_is_still_told_what_was_answered(bench:
     assert isinstance(await bench.answer(call, NO), Conflict)
 
 
-@requirement("calls:unknown-id")
+@requirement("calls:early-result")
 async def test_an_answer_to_a_question_never_asked_is_unknown(bench: Bench) -> None:
     assert await bench.desk.approve(ANN, bench.clock.fresh("apr"), YES) == Unknown()
 
@@ -82,7 +82,7 @@ async def test_an_answer_to_a_cancelled_question_is_told_so(bench: Bench) -> Non
     assert await bench.answer(call, YES) == Refused("cancelled", (await bench.stored(call)).winner)
 
 
-@requirement("calls:edited-input")
+@requirement("calls:what-was-approved")
 async def test_an_edited_input_is_stored_with_the_one_that_was_asked_for(bench: Bench) -> None:
     call = await bench.open(asks=True)
     edit: dict[str, object] = {"url": "https://example.com"}
@@ -94,7 +94,7 @@ async def test_an_edited_input_is_stored_with_the_one_that_was_asked_for(bench: 
     assert stored.approval.digest == digest_of_approval(call.tool_version, edit)
 
 
-@requirement("calls:edited-input")
+@requirement("calls:what-was-approved")
 async def test_an_edited_input_that_breaks_the_schema_is_refused_and_nothing_is_approved(
     bench: Bench,
 ) -> None:
@@ -105,7 +105,7 @@ async def test_an_edited_input_that_breaks_the_schema_is_refused_and_nothing_is_
     assert await bench.stored(call) == call
 
 
-@requirement("calls:edited-input")
+@requirement("calls:what-was-approved")
 async def test_an_edit_beside_a_no_is_not_looked_at(bench: Bench) -> None:
     call = await bench.open(asks=True)
     assert await bench.answer(call, Answer(approved=False, input={"url": 5})) == Accepted()

@@ -108,7 +108,7 @@ async def test_no_tool_of_a_run_starts_for_a_claim_that_another_worker_has_ended
     assert await bench.desk.start(asking, ON_SERVER, fence=claimed.fence) is not None
 
 
-@requirement("calls:edited-input")
+@requirement("calls:what-was-approved")
 @pytest.mark.parametrize("tool", [None, replace(ON_SERVER, description="Deletes more.")])
 async def test_a_tool_that_is_not_the_approved_one_fails_its_call_and_does_not_run(
     bench: Bench, tool: Tool | None
@@ -202,7 +202,7 @@ async def test_calls_whose_hand_is_gone_fail_and_what_was_not_approved_is_cancel
     assert not (await bench.stored_run(run)).waits
 
 
-@requirement("direct:deadline")
+@requirement("calls:deadline")
 async def test_without_a_run_the_time_of_a_tool_counts_from_the_yes(bench: Bench) -> None:
     asking = await bench.open(HASTY, asks=True)
     bench.clock.advance(1_000)
@@ -218,7 +218,7 @@ async def test_without_a_run_the_time_of_a_tool_counts_from_the_yes(bench: Bench
     assert (again.deadline, executing_worker(again)) == (deadline, OTHER)
 
 
-@requirement("direct:deadline")
+@requirement("calls:deadline")
 async def test_without_a_run_a_tool_is_not_started_after_its_deadline(bench: Bench) -> None:
     asking = await bench.open(HASTY, asks=True)
     await bench.answer(asking, YES)

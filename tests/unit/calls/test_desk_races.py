@@ -123,7 +123,7 @@ async def test_messages_that_share_calls_are_each_accepted_wholly_in_turn(bench:
     assert (await bench.stored(first)).outcome == (await bench.stored(second)).outcome
 
 
-@requirement("calls:edited-input")
+@requirement("calls:what-was-approved")
 async def test_of_two_edits_at_once_one_runs(bench: Bench) -> None:
     call = await bench.open(asks=True)
     edits = [Answer(approved=True, input={"url": f"https://example.org/{number}"}) for number in range(10)]

@@ -68,7 +68,7 @@ async def test_metadata_alone_is_kept_as_well(bench: Bench) -> None:
     assert (stored.title, stored.metadata) == (None, {})
 
 
-@requirement("calls:unknown-id")
+@requirement("calls:early-result")
 async def test_a_result_for_an_id_never_issued_is_unknown_and_leaves_no_trace(bench: Bench) -> None:
     result = Result(call_id=bench.clock.fresh("call"), outcome=Success(1))
     assert await bench.desk.settle(ANN, result) == Unknown()

@@ -92,7 +92,7 @@ async def test_a_settled_call_is_neither_taken_nor_released(bench: Bench) -> Non
     assert await bench.desk.release(ANN, call.call_id, "tab") == Conflict(winner)
 
 
-@requirement("calls:unknown-id")
+@requirement("calls:early-result")
 async def test_an_id_never_issued_is_neither_taken_nor_released(bench: Bench) -> None:
     assert await bench.desk.take(ANN, bench.clock.fresh("call"), "tab") == Unknown()
     assert await bench.desk.release(ANN, bench.clock.fresh("call"), "tab") == Unknown()

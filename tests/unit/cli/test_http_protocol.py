@@ -308,7 +308,7 @@ def cut_short(size: int) -> ASGIApp:
 
 
 @pytest.mark.slow
-@requirement("serve:stalled-peers")
+@requirement("serve:head-limits")
 @pytest.mark.parametrize("kind", ["endless", "answered", "cut short"])
 async def test_the_connection_of_a_peer_that_does_not_read_is_aborted(kind: str) -> None:
     apps = {"endless": endless, "answered": one_answer(20_000_000), "cut short": cut_short(20_000_000)}
@@ -322,7 +322,7 @@ async def test_the_connection_of_a_peer_that_does_not_read_is_aborted(kind: str)
                 await asyncio.to_thread(drain, peer)
 
 
-@requirement("serve:stalled-peers")
+@requirement("serve:head-limits")
 @pytest.mark.slow
 async def test_a_peer_that_reads_slowly_is_not_cut_off_however_long_it_takes() -> None:
     size, stalled_after = 24_000_000, 1.0
@@ -340,7 +340,7 @@ async def test_a_peer_that_reads_slowly_is_not_cut_off_however_long_it_takes() -
     assert loop.time() - began > 2 * stalled_after
 
 
-@requirement("serve:stalled-peers")
+@requirement("serve:head-limits")
 async def test_the_socket_of_a_page_that_does_not_read_is_aborted() -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()

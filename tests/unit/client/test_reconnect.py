@@ -19,7 +19,7 @@ from tests.unit.client.relay import Relay, relayed
 from tests.unit.client.served_clients import call, eventually, house, port_of, running
 
 
-@requirement("client:reconnect")
+@requirement("client:once")
 async def test_a_cut_stream_is_opened_again_and_the_handler_that_runs_goes_on() -> None:
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
@@ -65,7 +65,7 @@ async def _not(event: asyncio.Event) -> None:
     await eventually(look)
 
 
-@requirement("client:reconnect")
+@requirement("client:once")
 async def test_an_answer_is_sent_until_its_receipt() -> None:
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
@@ -93,7 +93,7 @@ async def test_an_answer_is_sent_until_its_receipt() -> None:
             await client.connected.wait()
 
 
-@requirement("client:reconnect")
+@requirement("client:once")
 async def test_who_was_forgotten_registers_again() -> None:
     async with house(client_grace=0.0) as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
@@ -119,7 +119,7 @@ async def test_who_was_forgotten_registers_again() -> None:
             assert await call(server, "echo", {"text": "back"}) == Success("back")
 
 
-@requirement("client:reconnect")
+@requirement("client:once")
 async def test_a_client_that_is_started_first_waits_for_its_server() -> None:
     async with house() as server, relayed(port_of(server.url)) as relay:
         await relay.down()

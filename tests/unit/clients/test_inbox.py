@@ -128,7 +128,7 @@ async def test_what_somebody_else_executes_is_not_handed_out(office: Office, hol
         assert (items[0].call.call_id, items[0].again) == (call.call_id, True)
 
 
-@requirement("client-tools:newest-wins")
+@requirement("client-tools:request")
 async def test_a_superseded_inbox_says_so_and_ends(office: Office) -> None:
     with office.inbox() as inbox, office.inbox():
         async with asyncio.TaskGroup() as group:

@@ -92,7 +92,7 @@ async def test_a_client_is_told_of_tools_that_were_unregistered_at_another_worke
         assert await _next(inbox) == [WithdrawnTools(("client_notes_read",))]
 
 
-@requirement("workers:client-grace")
+@requirement("client-tools:grace")
 async def test_a_client_whose_stream_is_at_another_worker_is_not_dismissed(open_office: Open) -> None:
     one, other = await open_office(grace=0.1), await open_office(grace=0.1)
     await one.register("notes", "read")
@@ -102,7 +102,7 @@ async def test_a_client_whose_stream_is_at_another_worker_is_not_dismissed(open_
         assert [client.client_id for client in await other.clients()] == ["notes"]
 
 
-@requirement("workers:client-grace")
+@requirement("client-tools:grace")
 async def test_a_client_that_lost_its_stream_and_stays_away_is_dismissed_once(open_office: Open) -> None:
     one, other = await open_office(grace=0.3), await open_office(grace=0.3)
     await one.register("notes", "read")
@@ -117,7 +117,7 @@ async def test_a_client_that_lost_its_stream_and_stays_away_is_dismissed_once(op
     assert len(left) == 1
 
 
-@requirement("workers:client-grace")
+@requirement("client-tools:grace")
 async def test_a_client_of_a_worker_that_died_has_its_grace_to_come_to_another(open_office: Open) -> None:
     one, other = await open_office(grace=1.5), await open_office(grace=1.5)
     await one.register("notes", "read")
@@ -130,7 +130,7 @@ async def test_a_client_of_a_worker_that_died_has_its_grace_to_come_to_another(o
     await _offers(other)
 
 
-@requirement("workers:client-grace")
+@requirement("client-tools:grace")
 async def test_a_client_that_comes_back_this_moment_at_another_worker_keeps_its_tools(
     open_office: Open,
 ) -> None:

@@ -43,7 +43,7 @@ def test_other_characters_make_no_id(text: str) -> None:
     assert not is_client_id(text)
 
 
-@requirement("client-tools:replace")
+@requirement("client-tools:register")
 def test_registering_again_replaces_by_name_and_keeps_the_others() -> None:
     before = a_client(a_tool("read"), a_tool("search"))
     after = with_tools(before, [a_tool("search", "Searches better."), a_tool("notify")])
@@ -58,7 +58,7 @@ def test_registering_again_replaces_by_name_and_keeps_the_others() -> None:
     assert after.version == before.version + 1
 
 
-@requirement("client-tools:replace")
+@requirement("client-tools:register")
 def test_tools_that_leave_are_gone_and_the_others_stay() -> None:
     before = a_client(a_tool("read"), a_tool("search"))
     after = without_tools(before, ["client_notes_read", "client_notes_unknown"])

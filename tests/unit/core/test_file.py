@@ -32,7 +32,7 @@ JSON = some.recursive(
 )
 
 
-@requirement("files:names")
+@requirement("files:safe")
 @given(some.text(some.characters()))
 def test_a_cleaned_name_is_safe_and_stays_as_it_is(text: str) -> None:
     name = clean_name(text)
@@ -44,7 +44,7 @@ def test_a_cleaned_name_is_safe_and_stays_as_it_is(text: str) -> None:
     assert clean_name(name) == name
 
 
-@requirement("files:names")
+@requirement("files:safe")
 @pytest.mark.parametrize(
     ("text", "name"),
     [
@@ -64,7 +64,7 @@ def test_a_name_keeps_what_is_safe_of_it(text: str, name: str) -> None:
     assert clean_name(text) == name
 
 
-@requirement("files:types")
+@requirement("files:upload")
 @pytest.mark.parametrize(
     ("content_type", "media_type"),
     [
@@ -84,7 +84,7 @@ def test_a_media_type_is_read_without_its_parameters(content_type: str, media_ty
     assert media_type_of(content_type) == media_type
 
 
-@requirement("files:types")
+@requirement("files:upload")
 def test_a_list_of_types_has_single_ones_and_families() -> None:
     listed = ("image/*", "application/pdf")
     assert is_listed("image/png", listed)

@@ -127,7 +127,7 @@ def test_claims_are_a_small_object_that_json_can_hold(claims: object, fits: bool
     assert are_claims(claims) is fits
 
 
-@requirement("auth:default-scopes")
+@requirement("auth:hook")
 def test_a_principal_may_chat_answer_and_approve_unless_its_hook_says_more() -> None:
     assert Principal("acme", "ann").scopes == {"chat", "answer", "approve"}
     assert Principal("acme", "ann", SCOPES).scopes == SCOPES

@@ -255,6 +255,7 @@ async def test_a_reader_that_falls_behind_catches_up_from_the_record(eventlog: E
     assert [entry.seq for entry in found] == list(range(2, 1_002))
 
 
+@requirement("streams:slow-reader")
 async def test_a_reader_that_never_reads_holds_up_nobody(store: Store, clock: FakeClock) -> None:
     on = _speaking(Stage(store, clock, [Say(["word "] * 2_000)]), tick_sec=0.0)
     await on.service.open()

@@ -61,7 +61,7 @@ def test_a_name_that_nobody_knows_is_answered_with_those_that_are_known(name: st
     assert sorted(PROVIDERS) == ["anthropic", "backboard", "openai", "openai-chat", "scripted"]
 
 
-@requirement("models:missing-key")
+@requirement("models:by-name")
 @pytest.mark.parametrize(
     ("name", "setting"),
     list(
@@ -77,7 +77,7 @@ def test_a_missing_key_is_one_line_that_says_what_to_set(name: str, setting: str
     assert "\n" not in str(missing.value)
 
 
-@requirement("models:missing-key")
+@requirement("models:by-name")
 def test_a_profile_that_cannot_be_read_is_a_bad_setting_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_PROFILE", "nobody")
     with pytest.raises(BadSetting, match=r"cannot be set up: .* Set ANTHROPIC_API_KEY"):

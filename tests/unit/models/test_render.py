@@ -67,7 +67,7 @@ def test_images_that_a_result_refers_to_are_shown_with_it_in_their_order() -> No
     assert render_result(resolved(Failure(SEA)), ASKED, prompt).images == ()
 
 
-@requirement("models:files-told")
+@requirement("models:images")
 def test_files_that_a_result_refers_to_are_told_by_name_type_and_size() -> None:
     sea = File(SEA, "sea.png", "image/png", 4)
     prompt = Prompt((), images={SEA: PHOTO}, files={SEA: sea, PLAN: PLAN_FILE, LOST: None})

@@ -13,7 +13,7 @@ from farhand.models.retry_after import (
 )
 from tests.requirement import requirement
 
-pytestmark = requirement("models:retries")
+pytestmark = requirement("models:trouble")
 
 
 @dataclass

@@ -10,12 +10,12 @@ from scripts.make_limits import TARGET, groups, page
 from tests.requirement import requirement
 
 
-@requirement("limits:told")
+@requirement("settings:reference")
 def test_the_page_is_written_from_the_table() -> None:
     assert TARGET.read_text() == page(), "run: make docs"
 
 
-@requirement("limits:told")
+@requirement("settings:reference")
 def test_every_limit_that_can_be_set_stands_in_the_table() -> None:
     told = {limit.setting for group in groups() for limit in group.limits}
     assert {f"limits.{field.name}" for field in fields(Limits)} <= told

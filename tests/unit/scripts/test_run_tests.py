@@ -12,6 +12,8 @@ import pytest
 SCRIPT = Path(__file__).parents[3] / "scripts/run_tests.py"
 # it starts pytest in folders of its own
 pytestmark = pytest.mark.tools
+NO_OTHER_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "xdist.plugin,pytest_cov.plugin"}
+"""Those of its options; loading the others takes longer than these tests."""
 STEADY = "def test_passes(): pass\n"
 BROKEN = "import pytest\n@pytest.mark.chaos\ndef test_fails(): assert False\n"
 UNSTEADY = """
@@ -33,7 +35,7 @@ def outcome_of(folder: Path, text: str) -> tuple[int, str]:
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "-q"],
         cwd=folder,
-        env={**os.environ, "RETRIED": str(folder / "retried.txt")},
+        env={**os.environ, **NO_OTHER_PLUGINS, "RETRIED": str(folder / "retried.txt")},
         capture_output=True,
         text=True,
         check=False,

@@ -8,6 +8,7 @@ import pytest
 from scripts import run_tier
 
 ROOT = Path(__file__).resolve().parents[3]
+NEEDS_COPILOTKIT = re.compile(r"from tests\.browser\.copilotkit import|examples\.copilotkit")
 
 
 @pytest.fixture
@@ -24,6 +25,28 @@ def test_every_part_of_a_tier_is_a_target_of_the_makefile(tier: str) -> None:
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     parts = [part for lanes in run_tier.TIERS[tier] for lane in lanes for part in lane]
     assert set(parts) <= set(targets)
+
+
+def test_a_whole_run_has_every_part_of_the_smaller_one() -> None:
+    smaller, whole = (
+        {part for lanes in run_tier.TIERS[tier] for lane in lanes for part in lane}
+        for tier in ("most", "test")
+    )
+    # what `tests-most` runs is in these two
+    assert smaller - {"tests-most"} | {"tests-covered", "tests"} <= whole
+
+
+def test_nothing_waits_for_the_packages_of_copilotkit_but_the_tests_that_need_them() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    needing = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("test_*.py")
+        if NEEDS_COPILOTKIT.search(path.read_text())
+    }
+    assert set(re.findall(r"^copilotkit_tests := (.*)$", makefile, flags=re.MULTILINE)[0].split()) == needing
+    assert re.findall(r"^([a-z-]+):.*\$\(copilotkit_ready\)", makefile, flags=re.MULTILINE) == [
+        "tests-copilotkit"
+    ]
 
 
 def test_a_tier_that_passes_prints_its_parts_and_is_remembered(

@@ -10,7 +10,7 @@ from tests.requirement import requirement
 from tests.unit.server.asgi_requests import ask, visit
 
 
-@requirement("limits:counted")
+@requirement("limits:rates")
 async def test_every_refusal_is_counted_by_its_face_and_its_reason() -> None:
     app = create_app(Scene(["Hello."]).agent, store="memory:")
     async with app.lifespan():
@@ -27,7 +27,7 @@ async def test_every_refusal_is_counted_by_its_face_and_its_reason() -> None:
         }
 
 
-@requirement("limits:counted")
+@requirement("limits:rates")
 async def test_a_rate_limit_is_counted_and_says_when_to_retry() -> None:
     settings = Settings(limits=Limits(results_per_sec=1, results_burst=1))
     app = create_app(

@@ -136,7 +136,7 @@ async def test_a_lifespan_is_not_logged(caplog: pytest.LogCaptureFixture) -> Non
     assert await answered({"type": "lifespan"}, caplog) == []
 
 
-@requirement("logging:reference")
+@requirement("settings:reference")
 def test_every_logger_is_in_the_reference() -> None:
     reference = (ROOT / "docs/reference/logging.md").read_text()
     sources = [path.read_text() for path in (ROOT / "src/farhand").rglob("*.py")]

@@ -93,7 +93,7 @@ def test_lists_come_from_options_from_a_variable_with_commas_and_from_a_file(
     assert load_settings({"allow_origin": ["http://c.example"]}).allow_origin == ("http://c.example",)
 
 
-@requirement("settings:wait")
+@requirement("ack:hold")
 def test_the_default_wait_of_a_chat_comes_from_a_file_or_a_variable(
     nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,7 +103,7 @@ def test_the_default_wait_of_a_chat_comes_from_a_file_or_a_variable(
     assert load_settings({}).settings.chat.wait == "turn"
 
 
-@requirement("settings:wait")
+@requirement("ack:hold")
 def test_an_unknown_default_wait_is_an_error_in_every_source(
     nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -58,7 +58,7 @@ class Scene:
         return answer
 
 
-@requirement("limits:streams")
+@requirement("limits:rates")
 def test_open_streams_are_limited_per_principal_and_per_worker() -> None:
     scene = Scene(Limits(streams_per_principal=2, streams_per_worker=3))
     with ExitStack() as stack:
@@ -73,7 +73,7 @@ def test_open_streams_are_limited_per_principal_and_per_worker() -> None:
         assert len(scene.streams) == 1
 
 
-@requirement("limits:streams")
+@requirement("limits:rates")
 def test_a_stream_that_raises_is_no_longer_counted() -> None:
     scene = Scene(Limits(streams_per_principal=1))
     with pytest.raises(ZeroDivisionError), scene.streams.counted(scene.open("x", ADA), 0.0):

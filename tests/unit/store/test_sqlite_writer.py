@@ -108,7 +108,7 @@ async def test_work_that_breaks_on_the_unforeseen_is_told_so_and_the_thread_goes
     assert len(await sqlite.threads(ANN, limit=9)) == 2
 
 
-@requirement("store:disk-full")
+@requirement("store:kill")
 async def test_a_full_disk_refuses_everybody_and_keeps_nothing_until_there_is_room_again(
     sqlite: SqliteStore, fixture: StoreFixture, caplog: pytest.LogCaptureFixture
 ) -> None:

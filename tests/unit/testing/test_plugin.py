@@ -21,7 +21,7 @@ from farhand.testing.plugin import fake_clock, far_client, farhand_app, memory_s
 from farhand.testing.running_app import RunningApp
 from tests.requirement import requirement
 
-pytestmark = requirement("testing:plugin")
+pytestmark = requirement("testing:far-client")
 
 __all__ = ["fake_clock", "far_client", "farhand_app", "memory_store"]
 

@@ -96,7 +96,7 @@ def test_what_is_no_usable_schema_is_refused_in_one_sentence(schema: Schema) -> 
     assert "\n" not in str(refused.value)
 
 
-@requirement("tools:linear-patterns")
+@requirement("tools:gate")
 def test_a_pattern_that_would_backtrack_for_ages_is_matched_in_linear_time() -> None:
     greedy: Schema = {"type": "string", "pattern": "^(a+)+$"}
     # with backtracking this would not end within the life of the machine
@@ -124,7 +124,7 @@ def asked() -> Iterator[tuple[str, list[str]]]:
     server.server_close()
 
 
-@requirement("tools:nothing-fetched")
+@requirement("tools:gate")
 def test_a_remote_reference_is_refused_and_never_fetched(asked: tuple[str, list[str]]) -> None:
     address, paths = asked
     with pytest.raises(BadTool, match="is not valid"):

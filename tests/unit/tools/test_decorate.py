@@ -49,7 +49,7 @@ def open_url(url: str) -> dict[str, str]:
     raise AssertionError("the body of a frontend tool was executed")
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 def test_a_bare_decorator_declares_a_server_tool_named_after_the_function() -> None:
     assert get_weather.tool.name == "get_weather"
     assert get_weather.tool.executor is Executor.SERVER
@@ -57,14 +57,14 @@ def test_a_bare_decorator_declares_a_server_tool_named_after_the_function() -> N
     assert inspect.unwrap(get_weather) is get_weather.function
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 def test_a_server_tool_can_still_be_called() -> None:
     assert_type(get_weather("Bonn"), dict[str, str])
     assert get_weather("Bonn") == {"location": "Bonn", "sky": "clear"}
     assert get_weather(location="Bonn")["sky"] == "clear"
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 async def test_an_async_function_stays_async_and_knobs_are_kept() -> None:
     assert_type(await look_up("farhand"), str)
     assert await look_up("farhand") == "FARHAND"
@@ -80,7 +80,7 @@ def test_calling_a_frontend_tool_is_a_clear_error() -> None:
         open_url("https://example.com")
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 def test_a_bound_method_is_a_tool_without_self() -> None:
     class Counter:
         count = 3
@@ -98,7 +98,7 @@ def test_a_bound_method_is_a_tool_without_self() -> None:
     assert list(declared.tool.input_schema["properties"]) == ["number"]  # type: ignore[call-overload]
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 def test_a_wrapped_function_keeps_its_own_signature() -> None:
     def logged(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)

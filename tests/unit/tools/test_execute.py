@@ -45,14 +45,14 @@ def add_eventually(left: int, right: int = 1) -> Awaitable[int]:
     return add_later(left, right)
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 @pytest.mark.parametrize("function", [add, add_later, add_eventually])
 async def test_sync_and_async_functions_are_executed_alike(function: Callable[..., object]) -> None:
     assert await run(function, left=2) == Success(3)
     assert await run(function, left=2, right=5) == Success(7)
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 async def test_a_sync_function_runs_beside_the_loop_and_an_async_one_on_it() -> None:
     async def here() -> int:
         return threading.get_ident()
@@ -194,7 +194,7 @@ async def test_a_model_that_cannot_write_itself_is_a_failure() -> None:
     assert "not today" in failed.error
 
 
-@requirement("tools:timeout")
+@requirement("tools:exception")
 async def test_a_sync_tool_that_does_not_finish_is_given_up() -> None:
     release = threading.Event()
     try:
@@ -204,7 +204,7 @@ async def test_a_sync_tool_that_does_not_finish_is_given_up() -> None:
         release.set()
 
 
-@requirement("tools:timeout")
+@requirement("tools:exception")
 async def test_an_async_tool_that_does_not_finish_is_cancelled() -> None:
     stopped = anyio.Event()
 
@@ -219,7 +219,7 @@ async def test_an_async_tool_that_does_not_finish_is_cancelled() -> None:
     assert stopped.is_set()
 
 
-@requirement("tools:timeout")
+@requirement("tools:exception")
 async def test_a_sync_function_that_returns_an_awaitable_has_the_same_deadline() -> None:
     def wait() -> Awaitable[None]:
         return anyio.sleep_forever()
@@ -228,7 +228,7 @@ async def test_a_sync_function_that_returns_an_awaitable_has_the_same_deadline()
     assert await run(wait, within=0.05) == expected
 
 
-@requirement("tools:timeout")
+@requirement("tools:exception")
 async def test_a_tool_that_answers_its_cancellation_is_too_late_all_the_same() -> None:
     async def stubborn() -> str:
         with suppress(asyncio.CancelledError):
@@ -247,7 +247,7 @@ async def test_a_tool_that_answers_its_cancellation_is_too_late_all_the_same() -
         assert outcome.error.startswith("`t` did not finish within 0.05 s")
 
 
-@requirement("tools:timeout")
+@requirement("tools:exception")
 @pytest.mark.parametrize("within", [0, -1.0])
 async def test_without_time_left_the_tool_is_not_started(within: float) -> None:
     started: list[int] = []
@@ -322,7 +322,7 @@ def _later(function: Callable[..., object]) -> Callable[..., object]:
     return later
 
 
-@requirement("tools:output-limit")
+@requirement("tools:exception")
 @pytest.mark.parametrize("later", [False, True])
 async def test_an_output_over_the_limit_is_a_failure_that_names_both_sizes(*, later: bool) -> None:
     def large() -> list[str]:
@@ -335,7 +335,7 @@ async def test_an_output_over_the_limit_is_a_failure_that_names_both_sizes(*, la
     )
 
 
-@requirement("tools:output-limit")
+@requirement("tools:exception")
 async def test_the_limit_counts_bytes_of_json_and_is_itself_allowed() -> None:
     assert await run(lambda: "a" * 8, at_most=10) == Success("a" * 8)
     over = await run(lambda: "é" * 5, at_most=10)
@@ -343,7 +343,7 @@ async def test_the_limit_counts_bytes_of_json_and_is_itself_allowed() -> None:
     assert "is 12 bytes; the limit is 10 bytes" in over.error
 
 
-@requirement("tools:output-limit")
+@requirement("tools:exception")
 @pytest.mark.parametrize("large", ["x" * 100_000, [0] * 100_000, {str(n): n for n in range(50_000)}])
 async def test_a_large_output_of_an_async_tool_becomes_json_beside_the_loop(
     large: object, monkeypatch: pytest.MonkeyPatch

@@ -12,12 +12,12 @@ from farhand.tools.options import ToolOptions, build_tool, check_options, check_
 from tests.requirement import requirement
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 def test_without_options_a_tool_runs_on_the_server_without_approval() -> None:
     assert build_tool("t", "T.", {}, {}) == Tool(name="t", description="T.", input_schema={})
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 def test_options_become_properties_of_the_tool() -> None:
     options: ToolOptions = {
         "executor": "frontend",

@@ -237,7 +237,7 @@ def _cyclic() -> list[object]:
     return around
 
 
-@requirement("tools:output-limit")
+@requirement("tools:exception")
 @pytest.mark.parametrize(
     ("value", "small"),
     [
@@ -258,7 +258,7 @@ def test_small_values_are_told_from_large_ones_and_from_those_nobody_knows(
     assert is_small(value) is small
 
 
-@requirement("tools:output-limit")
+@requirement("tools:exception")
 @pytest.mark.parametrize(
     "value",
     [

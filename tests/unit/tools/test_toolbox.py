@@ -75,7 +75,7 @@ def test_tools_are_found_by_name_in_the_order_they_came(box: Toolbox) -> None:
     assert (box.get("nothing"), box.declared("nothing")) == (None, None)
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 async def test_a_box_has_a_decorator_of_its_own() -> None:
     box = Toolbox()
 
@@ -145,14 +145,14 @@ def test_an_error_while_including_several_includes_none_of_them() -> None:
     assert len(box) == 0
 
 
-@requirement("tools:unknown")
+@requirement("tools:bad-input")
 async def test_an_unknown_tool_is_named_with_those_that_come_close(box: Toolbox) -> None:
     expected = Failure("There is no tool `get_times`. Did you mean `get_time`?")
     assert box.check("get_times", {}) == expected
     assert await box.execute("get_times", {}) == expected
 
 
-@requirement("tools:unknown")
+@requirement("tools:bad-input")
 def test_where_nothing_comes_close_the_tools_are_listed_briefly(box: Toolbox) -> None:
     expected = Failure("There is no tool `xyzzy`. Available tools: `plain_function`, `get_time`, `open_url`.")
     assert box.check("xyzzy", {}) == expected
@@ -196,13 +196,13 @@ async def test_a_frontend_tool_is_not_executed_here(box: Toolbox) -> None:
     assert result == Failure("`open_url` runs in the frontend, not on the server.")
 
 
-@requirement("tools:decorator")
+@requirement("tools:schema")
 async def test_execution_gives_the_result_as_plain_json(box: Toolbox) -> None:
     assert await box.execute("plain_function", {"city": "Bonn"}) == Success({"city": "Bonn", "days": 1})
     assert await box.execute("get_time", {"zone": "UTC"}) == Success("noon in UTC")
 
 
-@requirement("tools:timeout")
+@requirement("tools:exception")
 async def test_the_deadline_is_the_callers_else_the_tools_else_two_minutes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -34,7 +34,7 @@ def test_every_piece_but_the_last_is_full_and_together_they_are_the_body(
     assert all(0 < len(each) <= piece for each in found)
 
 
-@requirement("files:size")
+@requirement("files:upload")
 @given(some.integers(0, 20), some.integers(1, 20), some.integers(1, 7))
 def test_a_body_is_refused_exactly_when_it_passes_the_limit(size: int, limit: int, piece: int) -> None:
     async def attempt() -> bool:
@@ -47,7 +47,7 @@ def test_a_body_is_refused_exactly_when_it_passes_the_limit(size: int, limit: in
     assert asyncio.run(attempt()) is (size <= limit)
 
 
-@requirement("files:size")
+@requirement("files:upload")
 async def test_a_body_that_passed_its_limit_is_not_read_any_further() -> None:
     peer = Peer(*parts(b"123", b"4", b"5"))
     with pytest.raises(TooLarge, match="larger than 3 bytes"):

@@ -64,7 +64,7 @@ def test_integers_and_floats_stay_apart() -> None:
     )
 
 
-@requirement("guard:depth")
+@requirement("attack:hostile-json")
 @pytest.mark.parametrize(("opening", "closing"), [(b"[", b"]"), (b'{"a":', b"}"), (b'[{"]":', b"}]")])
 def test_sixty_four_levels_pass_and_one_more_is_refused(opening: bytes, closing: bytes) -> None:
     levels = 64 // sum(opening.count(bracket) for bracket in (b"[", b"{"))
@@ -72,13 +72,13 @@ def test_sixty_four_levels_pass_and_one_more_is_refused(opening: bytes, closing:
     assert "nested deeper than 64" in refusal(b"[" + opening * levels + b"0" + closing * levels + b"]")
 
 
-@requirement("guard:depth")
+@requirement("attack:hostile-json")
 @pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 900 + b"]" * 900])
 def test_a_bottomless_body_is_refused_not_a_stack_overflow(body: bytes) -> None:
     assert "nested deeper" in refusal(body)
 
 
-@requirement("guard:depth")
+@requirement("attack:hostile-json")
 def test_brackets_inside_strings_hide_no_depth() -> None:
     assert "nested deeper" in refusal(b'["]",' * 65 + b"0" + b',"["]' * 65)
     assert "nested deeper" in refusal(b'["\\"]",' * 65 + b"0" + b',"\\\\","["]' * 65)
@@ -108,7 +108,7 @@ def test_a_long_text_full_of_commas_is_one_node() -> None:
     assert read_json(json.dumps(text).encode()) == text
 
 
-@requirement("guard:doubles")
+@requirement("attack:hostile-json")
 @pytest.mark.parametrize(
     "body",
     [
@@ -122,7 +122,7 @@ def test_a_key_that_stands_twice_is_refused_and_named(body: bytes) -> None:
     assert refusal(body) == 'The key "a" is duplicated in an object.'
 
 
-@requirement("guard:doubles")
+@requirement("attack:hostile-json")
 @pytest.mark.parametrize("levels", [1, 70, *range(850, 1001)])
 def test_a_double_key_over_a_deep_value_is_refused(levels: int) -> None:
     assert refusal(b'{"a":' + b"[" * levels + b"]" * levels + b',"a":1}')

@@ -106,7 +106,7 @@ it.concurrent.for(versions)("$name answers an interrupt", async (version) => {
 });
 
 it.concurrent.for(versions)("$name is asked by a tool in the middle of its work", async (version) => {
-  requirement("agui:questions");
+  requirement("hands:question-on-the-wire");
   const agent = open(version);
   const subject = fresh("room");
   say(agent, `tidy ${subject}`);
@@ -179,7 +179,7 @@ it.concurrent.for(versions)("$name is told of an error and can go on", async (ve
 });
 
 it.concurrent.for(versions)("$name gets another answer to the same message", async (version) => {
-  requirement("agui:regenerate");
+  requirement("agui:busy");
   const agent = open(version);
   const subject = fresh("tale");
   say(agent, `story ${subject}`);

@@ -7,7 +7,7 @@ import { expectTranscript } from "../transcript.ts";
 const here = scene();
 
 it.concurrent.for(clients)("$name runs a server tool once after a yes", async (client) => {
-  requirement("ai-sdk:approve");
+  requirement("ui-stream:approval");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -30,7 +30,7 @@ it.concurrent.for(clients)("$name runs a server tool once after a yes", async (c
 it.concurrent.for(clients)(
   "$name never runs a server tool after a no, and the model is told why",
   async (client) => {
-    requirement("ai-sdk:deny");
+    requirement("ui-stream:approval");
     const page = here.open(client);
     const path = fresh("file");
     page.say(`delete ${path}`);
@@ -53,7 +53,7 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name takes a yes that is pressed while the response is still open",
   async (client) => {
-    requirement("ai-sdk:approve");
+    requirement("ui-stream:approval");
     const page = here.open(client);
     const path = fresh("file");
     page.say(`delete ${path}`);

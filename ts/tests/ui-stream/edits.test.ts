@@ -9,7 +9,7 @@ import { until } from "../until.ts";
 const here = scene();
 
 it.concurrent.for(clients)("$name asks for the last answer again", async (client) => {
-  requirement("ai-sdk:regenerate");
+  requirement("ui-stream:regenerate");
   const page = here.open(client);
   const city = fresh("city");
   page.say(`weather ${city}`);
@@ -37,7 +37,7 @@ it.concurrent.for(clients)("$name asks for the last answer again", async (client
 it.concurrent.for(clients)(
   "$name asks for an earlier answer again: what came later is cut off",
   async (client) => {
-    requirement("ai-sdk:regenerate");
+    requirement("ui-stream:regenerate");
     const page = here.open(client);
     page.say("hello Ada");
     await page.sees("message number 1");
@@ -58,7 +58,7 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name edits an earlier message: the thread goes on from there",
   async (client) => {
-    requirement("ai-sdk:edit");
+    requirement("ui-stream:regenerate");
     const page = here.open(client);
     page.say("hello Ada");
     await page.sees("message number 1");
@@ -80,7 +80,7 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name asks again while a call is open: the open call is given up",
   async (client) => {
-    requirement("ai-sdk:regenerate");
+    requirement("ui-stream:regenerate");
     const page = here.open(client);
     const path = fresh("file");
     page.say(`delete ${path}`);
@@ -102,7 +102,7 @@ it.concurrent.for(clients)(
 );
 
 it.concurrent.for(clients)("$name is stopped while the model writes", async (client) => {
-  requirement("ai-sdk:stop");
+  requirement("ui-stream:stop");
   const page = here.open(client);
   const subject = fresh("tale");
   page.say(`story ${subject}`);
@@ -115,7 +115,7 @@ it.concurrent.for(clients)("$name is stopped while the model writes", async (cli
 });
 
 it.concurrent.for(clients)("$name is stopped while a server tool runs, and posts no loop", async (client) => {
-  requirement("ai-sdk:stop");
+  requirement("ui-stream:stop");
   const page = here.open(client);
   const subject = fresh("trip");
   here.server.openGate(subject, "text");
@@ -131,7 +131,7 @@ it.concurrent.for(clients)("$name is stopped while a server tool runs, and posts
 it.concurrent.for(clients)(
   "$name answers a call after its run was stopped: it is told so, and posts no loop",
   async (client) => {
-    requirement("ai-sdk:stop");
+    requirement("ui-stream:stop");
     const page = here.open(client);
     const url = fresh("page");
     page.say(`open ${url}`);
@@ -148,6 +148,6 @@ it.concurrent.for(clients)(
 );
 
 it("stopping a chat that is not there is the same 404 as any", async () => {
-  requirement("ai-sdk:stop");
+  requirement("ui-stream:stop");
   expect((await here.post(`/api/chat/${fresh("chat")}/stop`, {})).status).toBe(404);
 });

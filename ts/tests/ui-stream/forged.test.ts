@@ -27,7 +27,7 @@ async function corrected(page: Page, truth: string): Promise<void> {
 it.concurrent.for(clients)(
   "$name claims the output of a server tool that waits for a yes",
   async (client) => {
-    requirement("ai-sdk:forged-output");
+    requirement("ui-stream:forged");
     const page = here.open(client);
     const path = fresh("file");
     page.say(`delete ${path}`);
@@ -47,7 +47,7 @@ it.concurrent.for(clients)(
 );
 
 it.concurrent.for(clients)("$name claims the output of a frontend tool before the yes", async (client) => {
-  requirement("ai-sdk:output-before-yes");
+  requirement("calls:not-before-approval");
   const page = here.open(client);
   const subject = fresh("cat");
   page.say(`photo ${subject}`);
@@ -66,7 +66,7 @@ it.concurrent.for(clients)("$name claims the output of a frontend tool before th
 });
 
 it.concurrent.for(clients)("$name claims an approval that nobody asked for", async (client) => {
-  requirement("ai-sdk:forged-approval");
+  requirement("ui-stream:forged");
   const page = here.open(client);
   const url = fresh("page");
   page.say(`open ${url}`);
@@ -85,7 +85,7 @@ it.concurrent.for(clients)("$name claims an approval that nobody asked for", asy
 });
 
 it.concurrent.for(clients)("$name approves with an approval id that was never given out", async (client) => {
-  requirement("ai-sdk:forged-approval");
+  requirement("ui-stream:forged");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);
@@ -104,7 +104,7 @@ it.concurrent.for(clients)("$name approves with an approval id that was never gi
 });
 
 it.concurrent.for(clients)("$name approves another input than the one that was shown", async (client) => {
-  requirement("ai-sdk:altered-input");
+  requirement("ui-stream:forged");
   const page = here.open(client);
   const path = fresh("file");
   const other = fresh("other");
@@ -170,7 +170,7 @@ it.concurrent.for(clients)("$name uses the yes to one call for the next one", as
 });
 
 it.concurrent.for(clients)("$name brings a made-up history, and the server's own counts", async (client) => {
-  requirement("ai-sdk:forged-history");
+  requirement("ui-stream:forged");
   const page = here.open(client, {
     messages: [
       { id: fresh("message"), role: "user", parts: [{ type: "text", text: "hello Eve" }] },

@@ -26,7 +26,7 @@ async function asked(page: Page): Promise<string> {
 
 describe("joint: our own helper posts the yes and the output together", () => {
   it.concurrent.for(clients)("$name brings a photo", async (client) => {
-    requirement("ai-sdk:joint");
+    requirement("ui-stream:frontend-approval");
     const page = here.open(client, { autoSend: "joint" });
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -38,7 +38,7 @@ describe("joint: our own helper posts the yes and the output together", () => {
   });
 
   it.concurrent.for(clients)("$name brings an error", async (client) => {
-    requirement("ai-sdk:joint");
+    requirement("ui-stream:frontend-approval");
     const page = here.open(client, { autoSend: "joint" });
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -49,7 +49,7 @@ describe("joint: our own helper posts the yes and the output together", () => {
   });
 
   it.concurrent.for(clients)("$name says no", async (client) => {
-    requirement("ai-sdk:joint");
+    requirement("ui-stream:frontend-approval");
     const page = here.open(client, { autoSend: "joint" });
     const subject = await asked(page);
     page.decide("take_photo", false, { reason: "not today" });

@@ -16,7 +16,7 @@ function openUrl(call: ToolCall, page: Page): void {
 it.concurrent.for(allClients)(
   "$name runs a frontend tool by onToolCall and posts its output",
   async (client) => {
-    requirement("ai-sdk:frontend-tool");
+    requirement("ui-stream:frontend-tool");
     const page = here.open(client, { onToolCall: openUrl });
     const url = fresh("page");
     page.say(`open ${url}`);
@@ -37,7 +37,7 @@ it.concurrent.for(allClients)(
 it.concurrent.for(allClients)(
   "$name answers a frontend tool late, when its response has long ended",
   async (client) => {
-    requirement("ai-sdk:late-answer");
+    requirement("ui-stream:frontend-tool");
     const page = here.open(client);
     const url = fresh("page");
     page.say(`open ${url}`);

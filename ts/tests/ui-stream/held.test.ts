@@ -43,7 +43,7 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name holds its response open until the ack, and goes on in it",
   async (client) => {
-    requirement("ai-sdk:held");
+    requirement("ack:hold");
     const page = here.open(client, { wait: "hold" });
     const url = fresh("page");
     page.say(`open ${url}`);
@@ -135,7 +135,7 @@ it.concurrent.for(clients)("$name runs what a person edited before the yes", asy
 });
 
 it.concurrent.for(clients)("$name is not asked again after a yes for the whole thread", async (client) => {
-  requirement("ai-sdk:always-in-thread");
+  requirement("calls:always-in-thread");
   const page = here.open(client);
   const path = fresh("file");
   page.say(`delete ${path}`);

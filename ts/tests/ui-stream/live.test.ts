@@ -68,7 +68,7 @@ const yesTo = (tool: string, asked: Chunk, approved = true): object => ({
 });
 
 it("a text is one exchange", async () => {
-  requirement("ai-sdk:live");
+  requirement("live:exchanges");
   const talk = await Talk.begin();
   talk.say("hello Ada");
   const chunks = await talk.exchange();
@@ -77,7 +77,7 @@ it("a text is one exchange", async () => {
 });
 
 it("a message for a tool behind an approval ends with the request, the yes with output and text", async () => {
-  requirement("ai-sdk:live");
+  requirement("live:exchanges");
   const talk = await Talk.begin();
   const path = fresh("file");
   talk.say(`delete ${path}`);
@@ -156,7 +156,7 @@ it("a failed result of a frontend tool without approval reaches the model", asyn
 });
 
 it("two approvals in sequence are two exchanges, the second with the text", async () => {
-  requirement("ai-sdk:live");
+  requirement("live:exchanges");
   const talk = await Talk.begin();
   const path = fresh("file");
   talk.say(`sequence ${path}`);
@@ -215,7 +215,7 @@ it.each([
 });
 
 it("a dropped socket never stops a run", async () => {
-  requirement("ai-sdk:dropped-socket");
+  requirement("ui-stream:dropped");
   const talk = await Talk.begin();
   const subject = fresh("tale");
   talk.say(`story ${subject}`);

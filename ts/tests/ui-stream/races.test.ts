@@ -16,7 +16,7 @@ function eight(client: Client, chatId: string, messages: readonly Message[]): Pa
 it.concurrent.for(clients)(
   "$name submits the same message eight times at once: one run, one execution",
   async (client) => {
-    requirement("ai-sdk:double-submit");
+    requirement("ui-stream:repeated-post");
     const city = fresh("city");
     const message = {
       id: fresh("message"),
@@ -38,7 +38,7 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name posts the same yes eight times at once: the tool runs once",
   async (client) => {
-    requirement("ai-sdk:double-submit");
+    requirement("ui-stream:repeated-post");
     const first = here.open(client, { autoSend: "never" });
     const path = fresh("file");
     first.say(`delete ${path}`);
@@ -61,7 +61,7 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name posts eight different outputs at once: all are shown the one that won",
   async (client) => {
-    requirement("ai-sdk:double-submit");
+    requirement("ui-stream:repeated-post");
     const first = here.open(client);
     const url = fresh("page");
     first.say(`open ${url}`);

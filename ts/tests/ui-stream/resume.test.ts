@@ -48,7 +48,7 @@ async function cut(client: Client, { page, plug }: Traveller, onToolCall = openU
 }
 
 it.concurrent.for(clients)("$name is cut before the first chunk and resumes", async (client) => {
-  requirement("ai-sdk:resume");
+  requirement("streams:resume");
   const traveller = await onTheWay(client, { onToolCall: openUrl });
   await until(() => traveller.page.wire.posts.length === 1, "the post");
   await until(
@@ -65,7 +65,7 @@ it.concurrent.for(clients)("$name is cut before the first chunk and resumes", as
 });
 
 it.concurrent.for(clients)("$name is cut in the middle of a text and resumes", async (client) => {
-  requirement("ai-sdk:resume");
+  requirement("streams:resume");
   const traveller = await onTheWay(client, { onToolCall: openUrl });
   await traveller.page.sees("First");
   const page = await cut(client, traveller);
@@ -80,7 +80,7 @@ it.concurrent.for(clients)("$name is cut in the middle of a text and resumes", a
 });
 
 it.concurrent.for(clients)("$name is cut while a server tool runs and resumes", async (client) => {
-  requirement("ai-sdk:resume");
+  requirement("streams:resume");
   const traveller = await onTheWay(client, { onToolCall: openUrl });
   here.server.openGate(traveller.subject, "text");
   await until(() => here.server.executions("slow", traveller.subject) === 1, "the tool running");
@@ -96,7 +96,7 @@ it.concurrent.for(clients)("$name is cut while a server tool runs and resumes", 
 it.concurrent.for(clients)(
   "$name is cut in the middle of a continuation and resumes with the first steps",
   async (client) => {
-    requirement("ai-sdk:resume");
+    requirement("streams:resume");
     const traveller = await onTheWay(client, { onToolCall: openUrl });
     here.server.openGate(traveller.subject, "text");
     here.server.openGate(traveller.subject, "tool");
@@ -114,7 +114,7 @@ it.concurrent.for(clients)(
 );
 
 it.concurrent.for(clients)("$name is cut while an approved tool runs and resumes", async (client) => {
-  requirement("ai-sdk:resume");
+  requirement("streams:resume");
   const plug = await here.plug();
   const first = here.open(client, { url: plug.url });
   const path = fresh("file");
@@ -140,7 +140,7 @@ it.concurrent.for(clients)("$name is cut while an approved tool runs and resumes
 });
 
 it.concurrent.for(clients)("$name posts a yes again whose answer was lost, and nothing runs twice", async (client) => {
-  requirement("ai-sdk:resume");
+  requirement("streams:resume");
   const plug = await here.plug();
   const page = here.open(client, { url: plug.url });
   const path = fresh("file");
@@ -166,7 +166,7 @@ it.concurrent.for(clients)("$name posts a yes again whose answer was lost, and n
 });
 
 it.concurrent.for(clients)("$name posts an output again whose answer was lost", async (client) => {
-  requirement("ai-sdk:resume");
+  requirement("streams:resume");
   const { page, plug, subject } = await onTheWay(client, { onToolCall: openUrl });
   here.server.openGate(subject, "text");
   here.server.openGate(subject, "tool");
@@ -203,7 +203,7 @@ it.concurrent.for(clients)("$name gets an answer that ended while nobody was lis
 it.concurrent.for(clients)(
   "$name, reloaded while a call is open, is told to run it and finishes",
   async (client) => {
-    requirement("ai-sdk:reload");
+    requirement("ui-stream:resume");
     const first = here.open(client);
     const url = fresh("page");
     first.say(`open ${url}`);
@@ -228,7 +228,7 @@ it.concurrent.for(clients)(
 it.concurrent.for(clients)(
   "$name, reloaded while an approval is open, asks again and finishes",
   async (client) => {
-    requirement("ai-sdk:reload");
+    requirement("ui-stream:resume");
     const first = here.open(client);
     const path = fresh("file");
     first.say(`delete ${path}`);
@@ -277,7 +277,7 @@ it.concurrent.for(clients)("$name finds nothing to resume in a chat that nobody 
 it.concurrent.for(clients)(
   "$name shows an answer in a second tab while it is written in the first",
   async (client) => {
-    requirement("ai-sdk:second-tab");
+    requirement("ui-stream:resume");
     const first = here.open(client);
     const subject = fresh("tale");
     first.say(`story ${subject}`);

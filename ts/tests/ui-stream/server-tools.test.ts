@@ -7,7 +7,7 @@ import { expectTranscript } from "../transcript.ts";
 const here = scene();
 
 it.concurrent.for(allClients)("$name shows a server tool and the answer after one post", async (client) => {
-  requirement("ai-sdk:server-tool");
+  requirement("ui-stream:server-tool");
   const page = here.open(client);
   const city = fresh("city");
   page.say(`weather ${city}`);

@@ -98,7 +98,7 @@ it("resuming a chat without an answer under way is told so", async () => {
 });
 
 it("a dropped socket never stops a run", async () => {
-  requirement("ai-sdk:dropped-socket");
+  requirement("ui-stream:dropped");
   const { socket, frames, send } = await line();
   const [chat, subject] = [fresh("chat"), fresh("tale")];
   send(sending("a", chat, `story ${subject}`));

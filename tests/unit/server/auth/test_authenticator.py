@@ -163,7 +163,7 @@ async def test_with_a_hook_there_is_no_token_and_nothing_to_sign_in_with() -> No
         auth.sign_in(visit(), "anything")
 
 
-@requirement("auth:open")
+@requirement("auth:token")
 async def test_open_needs_no_token_but_every_other_rule_holds(auth: Authenticator) -> None:
     auth.open = True
     assert await auth.admit(visit(method="POST"), "chat") == Principal("local", "me", SCOPES)
@@ -346,7 +346,7 @@ async def test_the_number_of_remembered_credentials_is_bounded(
     assert len(auth._accepted) == 3
 
 
-@requirement("auth:shutting-down")
+@requirement("runs:drain")
 async def test_during_shutdown_everybody_is_refused(auth: Authenticator) -> None:
     auth.close()
     assert auth.closed

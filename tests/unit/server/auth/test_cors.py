@@ -12,7 +12,7 @@ from farhand.server.auth.authenticator import Authenticator
 from tests.requirement import requirement
 from tests.unit.server.asgi_requests import Reply, ask, visit
 
-pytestmark = requirement("auth:cors")
+pytestmark = requirement("auth:origin")
 LISTED = "http://localhost:5173"
 DEFAULT = {
     "authorization",

@@ -121,7 +121,7 @@ async def test_an_append_without_events_waits_for_no_transaction_that_holds_its_
     holder.abort()
 
 
-@requirement("postgres:many-writers")
+@requirement("workers:answer-anywhere")
 async def test_of_two_processes_that_append_to_the_same_threads_one_wins_each_version(
     fixture: StoreFixture, postgres: PostgresStore, other: PostgresStore
 ) -> None:
@@ -137,7 +137,7 @@ async def test_of_two_processes_that_append_to_the_same_threads_one_wins_each_ve
     assert [row.version for row in rows] == list(range(1, 21))
 
 
-@requirement("postgres:many-writers")
+@requirement("workers:answer-anywhere")
 async def test_of_two_processes_that_use_a_request_id_at_once_one_is_refused_and_takes_nobody_with_it(
     fixture: StoreFixture, postgres: PostgresStore, other: PostgresStore
 ) -> None:
@@ -158,7 +158,7 @@ async def test_of_two_processes_that_use_a_request_id_at_once_one_is_refused_and
         assert found.thread_id == f"{'ab'[first.index(Appended())]}{no}"
 
 
-@requirement("postgres:many-writers")
+@requirement("workers:answer-anywhere")
 async def test_a_request_race_that_is_lost_at_the_unique_index_is_looked_at_again(
     fixture: StoreFixture, postgres: PostgresStore, address: str
 ) -> None:
@@ -182,7 +182,7 @@ async def test_a_request_race_that_is_lost_at_the_unique_index_is_looked_at_agai
     await holder.close()
 
 
-@requirement("postgres:many-writers")
+@requirement("workers:answer-anywhere")
 async def test_numbers_of_a_feed_that_two_processes_write_appear_in_their_order_without_gaps(
     fixture: StoreFixture, postgres: PostgresStore, other: PostgresStore
 ) -> None:
@@ -208,7 +208,7 @@ async def test_numbers_of_a_feed_that_two_processes_write_appear_in_their_order_
     assert await postgres.feed_span(ANN) == (1, last)
 
 
-@requirement("postgres:database-clock")
+@requirement("calls:deadline")
 async def test_a_time_limit_that_passes_while_a_thread_is_waited_for_has_passed(address: str) -> None:
     """By the database's own clock, which is read after the last lock."""
     store = await PostgresStore.open(address)
@@ -342,7 +342,7 @@ async def test_a_caller_that_gives_up_waiting_takes_nothing_from_the_others(
     assert [answer for no, answer in enumerate(answers) if no != 3] == [[Appended()]] * 9
 
 
-@requirement("postgres:no-lock-kept")
+@requirement("workers:answer-anywhere")
 async def test_a_process_that_stops_in_the_middle_of_a_transaction_does_not_keep_its_threads(
     fixture: StoreFixture, postgres: PostgresStore, address: str
 ) -> None:
@@ -379,7 +379,7 @@ async def test_strays_that_cannot_be_read_hide_no_others(
         assert found
 
 
-@requirement("postgres:database-clock")
+@requirement("calls:deadline")
 async def test_leases_end_by_the_clock_of_the_database(address: str) -> None:
     store = await PostgresStore.open(address)
     fixture = StoreFixture(store, FakeClock())

@@ -83,7 +83,7 @@ async def test_tables_of_a_newer_farhand_are_left_alone(postgres: PostgresStore,
         await PostgresStore.open(address)
 
 
-@requirement("postgres:database-clock")
+@requirement("calls:deadline")
 async def test_without_a_clock_the_database_tells_the_time(address: str) -> None:
     store = await open_store(address)
     assert isinstance(store, PostgresStore)

@@ -81,7 +81,7 @@ it.concurrent("only the last message is sent, however long the chat is", async (
 });
 
 it.concurrent("a yes to a tool of the page and its output go in one post", async () => {
-  requirement("ai-sdk:joint");
+  requirement("ui-stream:frontend-approval");
   const { chat, sees, posts, part } = open({ wait: "turn" });
   void chat.sendMessage({ text: `photo ${fresh("cat")}` });
   await sees("may it run?");

@@ -120,7 +120,7 @@ it("a call that is taken elsewhere is shown as taken, and run here when the othe
 });
 
 it("events go on after a cut from where the page stands, without asking for everything again", async () => {
-  requirement("connect:position");
+  requirement("connect:runs");
   const thread = fresh("thread");
   const plug = await here.plug();
   const { hand, asked } = page({ thread, url: plug.url });
@@ -136,7 +136,7 @@ it("events go on after a cut from where the page stands, without asking for ever
 });
 
 it("who may not ask is told so", async () => {
-  requirement("connect:refused");
+  requirement("connect:runs");
   const { hand } = page({ thread: "not a good id" });
   await until(() => hand.state.connection.state === "refused", "a refusal");
   expect(hand.state.connection).toMatchObject({ status: 400, reason: expect.stringContaining("`thread`") });

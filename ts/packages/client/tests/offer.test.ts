@@ -40,7 +40,7 @@ it("a page is asked for the tools that it offers, and says how far it is", async
 });
 
 it("a page that is closed takes its tools along at once, and one that the browser shows again offers them again", async () => {
-  requirement("offer:leaves");
+  requirement("offer:runs");
   const { desk, call, tools } = page({ tools: { echo: { description: "A tool.", parameters: TEXT, run: ({ text }: { text: string }) => text } } });
   await until(() => desk.state.state === "offered", "the offer");
   dispatchEvent(new Event("pagehide"));

@@ -30,7 +30,7 @@ function executorOf(handlers: object, log: string[]): Executor {
 }
 
 it("input that the model is still writing is shown to no handler", () => {
-  requirement("client:whole-input-only");
+  requirement("client:executes-once");
   const asked: string[] = [];
   const executor = executorOf({ open_url: () => asked.push("ran") }, asked);
   const talk = told(...written);
@@ -46,7 +46,7 @@ it("input that the model is still writing is shown to no handler", () => {
 });
 
 it("a call without an id is not shown and not executed", () => {
-  requirement("client:whole-input-only");
+  requirement("client:executes-once");
   const available: Chunk = { type: "tool-input-available", toolCallId: "", toolName: "open_url", input: {} };
   expect(told(start, available).calls.size).toBe(0);
   const asked: string[] = [];
@@ -111,7 +111,7 @@ it("every answer of the transcripts is believed, and ends with no call in the mi
 });
 
 it("what is no chunk is not believed", () => {
-  requirement("client:whole-input-only");
+  requirement("client:executes-once");
   for (const text of ["{", "null", "[]", '{"type":"constructor"}', '{"type":"text-delta","id":1}', '{"type":"newer"}']) {
     expect(chunkOf(text)).toBeUndefined();
   }

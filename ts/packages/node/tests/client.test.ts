@@ -153,7 +153,7 @@ it("people who watch hear how far a call is, and progress renews its deadline", 
 });
 
 it("a handler is told by its signal when nobody waits for its call any more", async () => {
-  requirement("node:cancelled");
+  requirement("node:progress");
   const ended: string[] = [];
   const { call } = await program((client) => {
     client.tool("forever", { description: "Never end.", parameters: TEXT }, ({ text }, { signal }) => new Promise((_, fail) => signal.addEventListener("abort", () => (ended.push(String(text)), fail(new Error("aborted"))))));
@@ -163,7 +163,7 @@ it("a handler is told by its signal when nobody waits for its call any more", as
 });
 
 it("the signal of a call that went well does not fire", async () => {
-  requirement("node:cancelled");
+  requirement("node:progress");
   const signals: AbortSignal[] = [];
   const { call } = await program((client) => {
     client.tool("quick", { description: "Be quick.", parameters: {} }, (_, { signal }) => signals.push(signal));

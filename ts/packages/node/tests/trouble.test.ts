@@ -81,7 +81,7 @@ it("a result finds its server after a restart, and a client that is started firs
 });
 
 it("a handler whose call ended while the line was down stops when it reports", async () => {
-  requirement("node:cancelled");
+  requirement("node:progress");
   const server = await Server.start();
   const clientID = fresh("desk");
   const begun = new Gate();
