@@ -21,8 +21,9 @@ from farhand.core.settings import Settings
 from farhand.core.state import ThreadState
 from farhand.core.thread import Text, UserMessage
 from farhand.core.tool import Executor, Tool
-from farhand.eventlog.batch import Command, Key
+from farhand.eventlog.batch import Command
 from farhand.eventlog.log import EventLog
+from farhand.eventlog.thread_cache import Key
 from farhand.store.base import Store
 from farhand.testing import FakeClock
 

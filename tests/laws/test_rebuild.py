@@ -11,7 +11,7 @@ import pytest
 
 from farhand.clock import Clock
 from farhand.core.event import CallOpened, CallRejected, RunStarted
-from farhand.eventlog import batch
+from farhand.eventlog import thread_cache
 from farhand.eventlog.codec import decode_body
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.rebuild import rebuild
@@ -118,7 +118,7 @@ def clock() -> FakeClock:
 @pytest.fixture(autouse=True)
 def many_snapshots(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of runs, too."""
-    monkeypatch.setattr(batch, "SNAPSHOT_BYTES", 1500)
+    monkeypatch.setattr(thread_cache, "SNAPSHOT_BYTES", 1500)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

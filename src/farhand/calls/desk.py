@@ -27,8 +27,9 @@ from farhand.core.settings import Patience
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Malformed
-from farhand.eventlog.batch import Command, Key
+from farhand.eventlog.batch import Command
 from farhand.eventlog.log import EventLog
+from farhand.eventlog.thread_cache import Key
 from farhand.store.base import bounded_wait
 from farhand.tools.schema_admission import check_input, check_output
 

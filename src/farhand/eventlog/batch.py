@@ -29,90 +29,18 @@ from farhand.core.event import (
 from farhand.core.file import refs_in
 from farhand.core.outcome import Success
 from farhand.core.position import Entry
-from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.core.thread import File, Message, ResultsMessage, UserMessage
 from farhand.core.tool import Tool
-from farhand.eventlog.codec import Body, decode_body, encode_body, encode_snapshot
-from farhand.store.base import Append, Lease, Row, ThreadRow
+from farhand.eventlog.codec import Body, encode_body, encode_snapshot
+from farhand.eventlog.thread_cache import CachedThread, Key
+from farhand.store.base import Append, Lease, ThreadRow
 
 T = TypeVar("T")
 Command = Callable[[ThreadState, float], Decision[T]]
 # a command's answer may have any type: `then` turns it into the caller's
 Then = Callable[[ThreadState, Any], T]
-Key = tuple[Owner, str]
-
-ROWS_KEPT = 64
-"""Rows of a run that are kept with its thread's state, for readers that come a moment later."""
-STATE_BYTES = 6 * 1024
-"""An estimate of what the objects of a cached thread take beside the bytes of its log: a thread with one
-parked call takes about 8 KiB together (`make bench ARGS=p7`)."""
-SNAPSHOT_BYTES = 64 * 1024
-"""A thread gets a snapshot once its rows since the last one take this many bytes, and as many as that
-snapshot."""
-
-
-class CachedThread:
-    """A thread's state, with its size in the cache, what was added since its last snapshot, and the last rows
-    of its run."""
-
-    __slots__ = ("key", "last_at", "rows", "rows_after", "size", "snapshot_size", "state", "tail_size")
-
-    def __init__(self, key: Key, state: ThreadState, *, snapshot_size: int, tail_size: int) -> None:
-        self.key = key
-        self.state = state
-        self.snapshot_size = snapshot_size
-        self.tail_size = tail_size
-        self.size = STATE_BYTES + snapshot_size + tail_size
-        self.rows: list[dict[str, list[Entry]]] = []
-        """The entries of the rows after version `rows_after`, by run."""
-        self.rows_after = state.version
-        self.last_at: float | None = None
-        """When its last row was appended, None for a thread that does not exist: it differs for another
-        thread with the same name."""
-
-    @property
-    def needs_snapshot(self) -> bool:
-        return self.tail_size >= SNAPSHOT_BYTES and self.tail_size >= self.snapshot_size
-
-    def keep_rows(self, rows: Sequence[Row]) -> None:
-        """Keeps the rows of an active run after the thread was loaded, if all of them were loaded."""
-        run = self.state.active_run
-        if run is None:
-            return
-        own = [row for row in rows if row.version > run.since]
-        if len(own) == self.state.version - run.since <= ROWS_KEPT:
-            self.rows_after = run.since
-            self.rows = [decode_body(row).entries(row.at) for row in own]
-
-    def grow(self, changes: Changes, size: int, *, at: float, snapshot: bytes | None = None) -> int:
-        """Adds a stored append; returns by how much the thread's size grew."""
-        self.last_at = at
-        run = self.state.run
-        if len(self.rows) >= ROWS_KEPT or (run is not None and run.since >= self.rows_after + len(self.rows)):
-            # nobody reads an older run from here, nor the whole of a long one
-            self.forget_rows()
-        self.rows.append(changes.entries)
-        before = self.size
-        self.tail_size += size
-        if snapshot is not None:
-            self.snapshot_size, self.tail_size = len(snapshot), 0
-        self.size = STATE_BYTES + self.snapshot_size + self.tail_size
-        return self.size - before
-
-    def forget_rows(self) -> None:
-        self.rows_after += len(self.rows)
-        self.rows.clear()
-
-    def entries_of(self, run: Run) -> list[Entry] | None:
-        """The events of this run; None unless all of its rows up to its last known event are here."""
-        if run.since < self.rows_after:
-            return None
-        found: list[Entry] = []
-        for entries in self.rows:
-            found += entries.get(run.run_id, ())
-        return found if found and found[-1].seq >= run.last_seq else None
 
 
 class PendingCommand(Struct, Generic[T], eq=False):

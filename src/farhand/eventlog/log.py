@@ -20,7 +20,7 @@ from farhand.core.state import Allowed, ThreadState
 from farhand.core.thread import ListedThread, Message, Thread, Used
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Unreadable
-from farhand.eventlog.batch import Changes, Key
+from farhand.eventlog.batch import Changes
 from farhand.eventlog.codec import calls_in, encode_notice, encode_snapshot, entries_in, fold_loaded
 from farhand.eventlog.feed import news_in
 from farhand.eventlog.pubsub import (
@@ -36,6 +36,7 @@ from farhand.eventlog.pubsub import (
     thread_topic,
 )
 from farhand.eventlog.rebuild import rebuild_thread
+from farhand.eventlog.thread_cache import Key
 from farhand.eventlog.threads import Threads
 from farhand.store.base import (
     CLIENTS_CHANGED,

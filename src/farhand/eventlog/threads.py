@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable
 from itertools import islice
 from typing import Any, TypeVar, overload
@@ -35,10 +34,8 @@ from farhand.core.state import ThreadState
 from farhand.core.tool import Tool
 from farhand.errors import NameTaken, StoreDown, Unreadable
 from farhand.eventlog.batch import (
-    CachedThread,
     Changes,
     Command,
-    Key,
     PendingCommand,
     Then,
     ThreadBatch,
@@ -47,6 +44,7 @@ from farhand.eventlog.batch import (
     fail,
 )
 from farhand.eventlog.codec import decode_body, fold_loaded
+from farhand.eventlog.thread_cache import CachedThread, Key, ThreadCache
 from farhand.store.base import Append, Appended, AppendResult, Moved, OutOfTime, RequestTaken, Store
 
 log = logging.getLogger("farhand.eventlog")
@@ -72,9 +70,7 @@ class Threads:
         self.worker = ""
         """The name under which this process holds leases."""
         self.lease_sec = float("inf")
-        self._cache: OrderedDict[Key, CachedThread] = OrderedDict()
-        self._cache_bytes = cache_bytes
-        self._size = 0
+        self._cache = ThreadCache(cache_bytes)
         self._known_tools: set[str] = set()
         """Versions that the store already has."""
         # the answers of one batch have different types; each goes to the caller of its command
@@ -112,7 +108,7 @@ class Threads:
 
     @property
     def cached_bytes(self) -> int:
-        return self._size
+        return self._cache.size
 
     @overload
     async def decide(self, owner: Owner, thread_id: str, command: Command[T]) -> T: ...
@@ -184,7 +180,7 @@ class Threads:
 
     def refresh_all(self) -> None:
         """Hints were lost: every cached state may be stale."""
-        for key in list(self._cache):
+        for key in self._cache:
             self.refresh(*key)
 
     def forget(self, owner: Owner, thread_id: str) -> None:
@@ -196,8 +192,7 @@ class Threads:
 
     def forget_rows(self) -> None:
         """The store has removed old rows: drop the cached ones too."""
-        for cached in self._cache.values():
-            cached.forget_rows()
+        self._cache.forget_rows()
 
     async def flush(self) -> None:
         """Waits until nothing is pending."""
@@ -224,7 +219,7 @@ class Threads:
         if batch is None:
             now = max(self.store.now(), self._not_earlier)
             batch = self._open[key] = begin_batch(cached, now)
-            self._cache.move_to_end(key)
+            self._cache.use(key)
         if not batch.decide(pending):
             # a rule failed half-way: what other commands decided on that state is void
             self._waiting += self._roll_back(cached)
@@ -318,8 +313,8 @@ class Threads:
             self._storing = {}
         for each in batches.values():
             self._conclude(each)
-        if self._size > self._cache_bytes:
-            self._shrink()
+        for key in self._cache.shrink(in_use=self._open):
+            self._newest_load.pop(key, None)
 
     async def _append(self, batches: Iterable[ThreadBatch]) -> None:
         until = self.store.now() + self.lease_sec
@@ -407,10 +402,13 @@ class Threads:
                 self.on_rolled_back(key, batch.changes)
             return
         if batch.changes.events:
-            grown = batch.cached.grow(
-                batch.changes, len(batch.encoded), at=batch.now, snapshot=batch.snapshot
+            self._cache.grow(
+                batch.cached,
+                batch.changes.entries,
+                len(batch.encoded),
+                at=batch.now,
+                snapshot=batch.snapshot,
             )
-            self._count(batch.cached, grown)
             self._report(self.on_committed, key, batch.changes, batch.now, is_own=True)
         for each in batch.commands:
             # the caller may be gone
@@ -454,8 +452,7 @@ class Threads:
         cached = CachedThread(key, state, snapshot_size=len(loaded.snapshot or b""), tail_size=tail)
         cached.last_at = loaded.last_at
         cached.keep_rows(loaded.rows)
-        self._cache[key] = cached
-        self._size += cached.size
+        self._cache.put(cached)
         self.on_loaded(state)
 
     async def _catch_up_some(self) -> None:
@@ -491,28 +488,11 @@ class Threads:
             changes = begin_changes(cached.state)
             changes.apply(decode_body(row).events, row.at)
             cached.state.version = row.version
-            self._count(cached, cached.grow(changes, len(row.body), at=row.at))
+            self._cache.grow(cached, changes.entries, len(row.body), at=row.at)
             self.on_committed(cached.key, changes, row.at, is_own=False)
 
-    def _count(self, cached: CachedThread, more: int) -> None:
-        """Unless the thread was deleted while this was stored or read."""
-        if self._cache.get(cached.key) is cached:
-            self._size += more
-
     def _forget(self, cached: CachedThread) -> None:
-        if self._cache.get(cached.key) is cached:
-            del self._cache[cached.key]
+        if self._cache.drop(cached):
             self._newest_load.pop(cached.key, None)
-            self._size -= cached.size
             # what is published may have a gap from here on
             self.on_lost(cached.key)
-
-    def _shrink(self) -> None:
-        """Drops the least recently used states first; one always stays."""
-        while self._size > self._cache_bytes and len(self._cache) > 1:
-            # those that are being decided were used last, so the search ends at once
-            key = next((each for each in self._cache if each not in self._open), None)
-            if key is None:
-                return
-            self._size -= self._cache.pop(key).size
-            self._newest_load.pop(key, None)

@@ -446,3 +446,28 @@ def _deletion(deleted: list[str]) -> DeclaredTool[[str], str]:
         return f"deleted {path}"
 
     return delete_file
+
+
+@requirement("workers:takeover")
+async def test_a_run_whose_step_and_then_whose_claim_were_not_stored_goes_on_at_its_worker(
+    hire: Hire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = await hire(lambda moment: "Hello."), await hire(["never"])
+    failures = [StepFinished, RunResumed]
+    store = one.store.append
+
+    async def append(appends: Sequence[Append]) -> list[AppendResult]:
+        events = [event for each in appends for event in events_of(each)]
+        if failures and any(isinstance(event, failures[0]) for event in events):
+            failures.pop(0)
+            raise StoreDown("The store could not write; nothing of this was stored.")
+        return await store(appends)
+
+    monkeypatch.setattr(one.store, "append", append)
+    run = await one.say("hi")
+
+    async def is_done() -> bool:
+        return (await other.stored(run)).state is RunState.DONE
+
+    await comes_true(is_done)
+    assert failures == []

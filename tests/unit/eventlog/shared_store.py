@@ -13,7 +13,8 @@ from farhand.core.decide.opening import opened
 from farhand.core.event import Event, ThreadCreated, ThreadRenamed
 from farhand.core.state import ThreadState
 from farhand.errors import StoreDown
-from farhand.eventlog.batch import Changes, Command, Key
+from farhand.eventlog.batch import Changes, Command
+from farhand.eventlog.thread_cache import Key
 from farhand.eventlog.threads import Threads
 from farhand.store.base import Append, AppendResult, Store
 from farhand.store.memory import MemoryStore

@@ -11,8 +11,8 @@ from farhand.core.decide.decision import Decision
 from farhand.core.event import TextAdded
 from farhand.core.principal import Owner
 from farhand.core.state import ThreadState
-from farhand.eventlog.batch import STATE_BYTES
 from farhand.eventlog.codec import encode_snapshot, fold_loaded
+from farhand.eventlog.thread_cache import STATE_BYTES
 from farhand.eventlog.threads import Threads
 from farhand.store.base import Loaded, Store
 from farhand.testing import FakeClock

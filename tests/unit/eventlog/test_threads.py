@@ -17,7 +17,7 @@ from farhand.core.result import Accepted, Conflict, Receipt, Refused, Result, Un
 from farhand.core.run import RunState
 from farhand.core.state import ThreadState
 from farhand.errors import NameTaken, StoreDown, Unreadable
-from farhand.eventlog import batch
+from farhand.eventlog import batch, thread_cache
 from farhand.eventlog.batch import Command
 from farhand.eventlog.codec import encode_snapshot, fold_loaded
 from farhand.eventlog.threads import Threads
@@ -350,7 +350,7 @@ async def test_a_command_that_is_decided_again_is_not_overtaken(
 async def test_a_snapshot_and_the_rows_after_it_make_the_same_state(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch, "SNAPSHOT_BYTES", 200)
+    monkeypatch.setattr(thread_cache, "SNAPSHOT_BYTES", 200)
     threads = Threads(store)
     await threads.decide(ANN, "t1", open_call())
     for number in range(100):
