@@ -76,7 +76,7 @@ async def test_a_card_outlives_the_death_of_the_server(visitors: Visitors, own: 
     guest = await visitors.at(own)
     guest.expects_to_be_cut_off()
     await guest.tries("Delete an old draft")
-    await expect(guest.card("Delete old-draft.txt from the demo's scratch folder?")).to_be_visible()
+    await expect(guest.card("Delete the demo file old-draft.txt?")).to_be_visible()
     await own.restart()
     await expect(guest.page.get_by_text("This browser is connected")).to_be_visible()
     await guest.presses("Allow once")

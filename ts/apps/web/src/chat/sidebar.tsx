@@ -2,7 +2,8 @@
 import { Bell, BellOff, BellRing, ChartNoAxesGantt, Inbox, Monitor, Moon, Plug, Plus, Search, Sun } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
-import { askThreads } from "../server.ts";
+import { CONNECTION } from "../connection.ts";
+import { askThreads, SIGN_IN } from "../server.ts";
 import { Brand } from "../theme/brand.tsx";
 import { logoOf, useAbout } from "./about.ts";
 import { useNotify } from "./attention.ts";
@@ -161,12 +162,14 @@ function Foot(): ReactNode {
   const words = useWords();
   const { feed } = useSite();
   const model = useAbout()?.model;
-  const isLive = useSyncExternalStore(feed.watch, () => feed.isLive);
+  const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
+  const isUp = useSyncExternalStore(CONNECTION.subscribe, () => CONNECTION.isUp);
+  const isLive = useSyncExternalStore(feed.watch, () => feed.isLive) && isUp && !isOut;
   return (
     <div className="mx-3.5 border-t border-line px-1.5 pt-3 pb-4 text-xs text-muted">
       <p role="status" className={`flex items-center gap-2 ${isLive ? "text-green" : "text-amber"}`}>
         <span className="size-1.5 shrink-0 rounded-full bg-current" aria-hidden="true" />
-        {isLive ? words.connected : words.notConnected}
+        {isLive ? words.connected : isOut ? words.signedOut : words.notConnected}
       </p>
       <div className="mt-1 -mr-1.5 -mb-1 flex items-center gap-0.5">
         <p className="mr-auto [overflow-wrap:anywhere]">{model?.startsWith("scripted") ? words.scripted : model}</p>
