@@ -2,7 +2,7 @@
 // and whether the stream of the open chat is lost.
 
 /** Long enough to be seen. */
-const PULLED_MS = 1_500;
+const PULLED_MS = 2_500;
 
 export class PageConnection {
   #line = new AbortController();

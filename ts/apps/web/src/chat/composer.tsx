@@ -4,10 +4,10 @@ import { ArrowUp, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type FormEvent, type KeyboardEvent, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { useAttachments } from "./attachments.ts";
 import type { Conversation } from "./conversation.ts";
-import { IconButton, PLAIN } from "./parts.tsx";
+import { IconButton, PLAIN, untilLoaded } from "./parts.tsx";
 import { fill, useWords } from "./words.ts";
 
-const AttachmentList = lazy(async () => ({ default: (await import("./attachment-list.tsx")).AttachmentList }));
+const AttachmentList = lazy(async () => ({ default: (await untilLoaded(() => import("./attachment-list.tsx"))).AttachmentList }));
 
 const AT_REST: ReadonlySet<Conversation["state"]> = new Set(["New", "Done"]);
 const BUSY: ReadonlySet<Conversation["state"]> = new Set(["Thinking", "Running", "Waiting for you", "Parked"]);
