@@ -77,7 +77,7 @@ async def test_a_card_outlives_the_death_of_the_server(visitors: Visitors, own: 
     guest = await visitors.at(own)
     guest.expects_to_be_cut_off()
     await guest.tries("Delete an old draft")
-    await expect(guest.card("Delete the demo file old-draft.txt?")).to_be_visible()
+    await expect(guest.card("Delete old-draft.txt?")).to_be_visible()
     await own.restart()
     await expect(guest.page.get_by_text("This browser is connected")).to_be_visible()
     await guest.presses("Allow once")
@@ -111,11 +111,15 @@ async def test_an_answer_while_offline_goes_out_by_itself_when_the_line_is_back(
     guest.expects_to_be_cut_off()
     await guest.tries("My name")
     await guest.main.get_by_role("textbox", name="What is your name?").fill("Mary")
+    corner = guest.page.get_by_role("navigation", name="Chats").get_by_role("status")
+    await expect(corner).to_have_text("This browser is connected")
     await guest.page.context.set_offline(True)
     await guest.presses("Send answer")
     await guest.sees("Your answer did not reach the server")
+    await expect(corner).to_have_text("Not connected. Trying again.")
     await guest.page.context.set_offline(False)
     await guest.sees("Nice to meet you, Mary.")
+    await expect(corner).to_have_text("This browser is connected")
 
 
 async def test_a_pulled_plug_costs_no_word_and_no_call(guest: Visitor) -> None:
@@ -133,9 +137,9 @@ async def test_the_corner_says_that_the_plug_is_pulled_also_after_a_reload_and_i
     guest = await visitors.at(own)
     guest.expects_to_be_cut_off()
     await guest.tries("Delete an old draft")
-    await expect(guest.card("Delete the demo file old-draft.txt?")).to_be_visible()
+    await expect(guest.card("Delete old-draft.txt?")).to_be_visible()
     await guest.page.reload()
-    await expect(guest.card("Delete the demo file old-draft.txt?")).to_be_visible()
+    await expect(guest.card("Delete old-draft.txt?")).to_be_visible()
     second = await visitors.beside(guest, f"#/chat/{guest.thread_id}")
     second.expects_to_be_cut_off()
     for tab in (guest, second):

@@ -151,7 +151,7 @@ export const WORDS = {
   deny: "Deny",
   always: "Always in this chat",
   allowAlways: "Allow always in this chat",
-  alwaysCovers: (tool: string): string => `Every later call of ${tool} in this chat will run without asking you, whatever its input is.`,
+  alwaysCovers: (tool: string): string => `Every later call of ${tool} in this chat will run without asking you, whatever the input.`,
   reason: "Reason (optional)",
   inputs: "What it runs with",
   scrollFirst: (count: number): string => `${plural(count, "parameter")}. Scroll to the last one before you allow it.`,

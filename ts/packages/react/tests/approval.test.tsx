@@ -183,7 +183,7 @@ it("for the whole chat it says what it covers and takes a second press", () => {
   render(card());
   settle();
   fireEvent.click(button("Always in this chat"));
-  expect(document.body.textContent).toContain("Every later call of delete_file in this chat will run without asking you, whatever its input is.");
+  expect(document.body.textContent).toContain("Every later call of delete_file in this chat will run without asking you, whatever the input.");
   expect([button("Allow always in this chat").disabled, decisions]).toEqual([true, []]);
   fireEvent.click(button("Back"));
   fireEvent.click(button("Always in this chat"));

@@ -170,5 +170,10 @@ const A_DAY_MS = 86_400_000;
 export function timeOf(at: number, now: number = Date.now()): string {
   const when = new Date(at);
   const time = when.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  return at - now < A_DAY_MS && when.getDate() === new Date(now).getDate() ? time : `${when.toLocaleDateString([], { weekday: "short", day: "numeric", month: "short" })}, ${time}`;
+  if (at - now < A_DAY_MS && when.getDate() === new Date(now).getDate()) {
+    return time;
+  }
+  // within a week its name is enough, and short enough for the line
+  const day = at - now < 6 * A_DAY_MS ? { weekday: "short" as const } : { day: "numeric" as const, month: "short" as const };
+  return `${when.toLocaleDateString([], day)}, ${time}`;
 }

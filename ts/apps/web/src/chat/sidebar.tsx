@@ -12,7 +12,7 @@ import type { Lists } from "./lists.ts";
 import { IconButton } from "./parts.tsx";
 import { hrefOf, type Route } from "./route.ts";
 import { iconFor, type Starter } from "./starters.ts";
-import { useSite } from "./site.ts";
+import { useHands, useSite } from "./site.ts";
 import { useTheme } from "./theme.ts";
 import { fill, useWords } from "./words.ts";
 
@@ -61,7 +61,7 @@ export function Sidebar({ route, lists, starters, onStarter }: SidebarProps): Re
         {starters.length > 0 && (
           <Group name={words.tryOne}>
             {starters.map((starter) => {
-              const Icon = iconFor(`${starter.title} ${starter.prompt}`);
+              const Icon = iconFor(starter.title, starter.prompt);
               return (
                 <li key={starter.title}>
                   <button type="button" className={`${ITEM} w-full text-left`} onClick={() => onStarter(starter)}>
@@ -162,9 +162,11 @@ function Foot(): ReactNode {
   const words = useWords();
   const { feed } = useSite();
   const model = useAbout()?.model;
+  // an answer that does not get through knows it before the feed does
+  const isStuck = [...useHands().deliveries.values()].some(({ state }) => state === "undelivered");
   const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
   const isUp = useSyncExternalStore(CONNECTION.subscribe, () => CONNECTION.isUp);
-  const isLive = useSyncExternalStore(feed.watch, () => feed.isLive) && isUp && !isOut;
+  const isLive = useSyncExternalStore(feed.watch, () => feed.isLive) && isUp && !isOut && !isStuck;
   return (
     <div className="mx-3.5 border-t border-line px-1.5 pt-3 pb-4 text-xs text-muted">
       <p role="status" className={`flex items-center gap-2 ${isLive ? "text-green" : "text-amber"}`}>
