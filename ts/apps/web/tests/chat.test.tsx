@@ -188,3 +188,11 @@ it("times are told as people tell them", () => {
   expect(timeOf(now + 8 * 86_400_000, now)).toMatch(/24.*,/);
   expect([5_000, 130_000, 3 * 3_600_000, 50 * 3_600_000].map((ms) => agoOf(now - ms, ENGLISH, now))).toEqual(["just now", "2 min ago", "3 h ago", "2 d ago"]);
 });
+
+it("what a discarded step had begun to write is no card; what the last step writes is one", () => {
+  const tool = (toolCallId: string, state: string): object => ({ type: "tool-ask_text", toolCallId, state, input: {} });
+  const step = { type: "step-start" };
+  const message = { id: "m", role: "assistant", parts: [step, tool("done", "output-available"), tool("cut", "input-streaming"), tool("client", "input-streaming"), step, tool("now", "input-streaming")] } as unknown as UIMessage;
+  const facts = new Map([["client", { callId: "client", input: {} } as OpenCall]]);
+  expect([...callsOf([message], facts).keys()]).toEqual(["done", "client", "now"]);
+});

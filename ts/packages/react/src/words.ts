@@ -42,7 +42,7 @@ export const WORDS = {
   tryNow: "Try now",
   changeAnswer: "Change answer",
   notTaken: "The server did not take your answer",
-  signedOut: "You are signed out.",
+  signedOut: "You were signed out.",
   decideAgain: (reason: string): string => `${reason} Nothing was allowed or denied: decide again.`,
   needsProgram: (title: string): string => `${title}: needs another program`,
   notSeen: (client: string, time: string): string => `“${client}” has not been seen for ${time}`,
