@@ -174,9 +174,7 @@ async def test_a_question_is_announced_with_what_it_is(player: Visitor) -> None:
 async def test_always_says_what_it_covers_and_takes_a_second_press(player: Visitor, room: Path) -> None:
     card = await asked(player, "always-once")
     await card.get_by_role("button", name="Always in this chat").click()
-    covers = (
-        "Every later call of send_report in this chat will run without asking you, whatever the input."
-    )
+    covers = "Every later call of send_report in this chat will run without asking you, whatever the input."
     await expect(card.get_by_text(covers)).to_be_visible()
     # whoever presses twice in a row has not read it
     await expect(card.get_by_role("button", name="Allow always in this chat")).to_be_disabled()
@@ -264,11 +262,7 @@ async def test_a_yes_that_found_no_server_is_not_sent_by_somebody_elses_sign_in(
 async def test_a_yes_that_found_no_server_goes_out_when_it_is_back(guest: Visitor) -> None:
     guest.expects_to_be_cut_off()
     await guest.tries("Delete an old draft")
-    await expect(
-        guest.card("Delete old-draft.txt?").get_by_role(
-            "button", name="Allow once"
-        )
-    ).to_be_enabled()
+    await expect(guest.card("Delete old-draft.txt?").get_by_role("button", name="Allow once")).to_be_enabled()
     await guest.page.context.set_offline(True)
     await guest.presses("Allow once")
     await guest.sees("Your answer did not reach the server")

@@ -63,7 +63,8 @@ def test_only_keys_and_numbers_lead_anywhere(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["{", "}", "a { b", "{}", "{a b}", "{a.}", "{a[x]}", "{a!r}", "{a:>9}", "{ a }", "{url:}", "{url: a}"]
+    "words",
+    ["{", "}", "a { b", "{}", "{a b}", "{a.}", "{a[x]}", "{a!r}", "{a:>9}", "{ a }", "{url:}", "{url: a}"],
 )
 def test_words_that_are_no_template_are_refused_when_they_are_read(words: str) -> None:
     with pytest.raises(BadTemplate):
