@@ -61,7 +61,8 @@ async def test_options_stand_in_one_row_or_below_each_other_and_none_is_left_alo
     groups = guest.page.locator(".fh-radios")
     await expect(groups.first).to_be_visible()
     rows = """(all) => all.map((group) => {
-        const tops = [...group.querySelectorAll("label")].map((each) => Math.round(each.getBoundingClientRect().top));
+        const options = [...group.querySelectorAll("label")];
+        const tops = options.map((each) => Math.round(each.getBoundingClientRect().top));
         return [tops.length, new Set(tops).size];
     })"""
     shapes = await groups.evaluate_all(rows)
