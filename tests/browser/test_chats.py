@@ -53,6 +53,38 @@ def fresh(name: str) -> str:
     return f"{name}-{uuid4().hex[:6]}"
 
 
+async def test_the_buttons_of_a_chat_cover_no_part_of_its_title(player: Visitor) -> None:
+    name = fresh("a title that is as long as the list of chats is wide")
+    await player.asks(f"write {name}")
+    await player.sees_state("Done")
+    row = player.page.get_by_role("navigation", name="Chats").get_by_role("listitem").filter(has_text=name)
+    title = row.locator("a > span").first
+    faded = "(each) => getComputedStyle(each).maskImage"
+    assert await title.evaluate(faded) == "none"
+    await row.hover()
+    rename = row.get_by_role("button", name="Rename")
+    await expect(rename).to_have_css("opacity", "1")
+    assert "linear-gradient(270deg, rgba(0, 0, 0, 0) 58px" in await title.evaluate(faded)
+    words, button = await title.bounding_box(), await rename.bounding_box()
+    assert words is not None
+    assert button is not None
+    assert words["x"] + words["width"] - 58 <= button["x"]
+    await player.page.mouse.move(600, 300)
+    assert await title.evaluate(faded) == "none"
+
+
+async def test_the_demo_offers_beside_its_chats_only_what_is_not_among_them(
+    visitors: Visitors, demo: FarhandProcess
+) -> None:
+    guest = await visitors.at(demo)
+    await guest.tries("Where am I?")
+    await guest.presses("No")
+    await guest.sees_state("Done")
+    trials = guest.page.get_by_role("region", name="Try one").get_by_role("button")
+    await expect(trials).to_have_count(3)
+    await expect(trials.filter(has_text="Where am I?")).to_have_count(0)
+
+
 @requirement("ui:own-agent")
 async def test_an_agent_has_its_own_title_welcome_starters_and_words_and_nothing_of_the_demo(
     player: Visitor, room: Path

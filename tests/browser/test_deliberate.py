@@ -174,9 +174,7 @@ async def test_a_question_is_announced_with_what_it_is(player: Visitor) -> None:
 async def test_always_says_what_it_covers_and_takes_a_second_press(player: Visitor, room: Path) -> None:
     card = await asked(player, "always-once")
     await card.get_by_role("button", name="Always in this chat").click()
-    covers = (
-        "Every later call of send_report in this chat will run without asking you, whatever its input is."
-    )
+    covers = "Every later call of send_report in this chat will run without asking you, whatever the input."
     await expect(card.get_by_text(covers)).to_be_visible()
     # whoever presses twice in a row has not read it
     await expect(card.get_by_role("button", name="Allow always in this chat")).to_be_disabled()
@@ -192,10 +190,10 @@ async def test_it_holds_in_every_inbox_too(
     guest = await visitors.at(own)
     guest.expects_to_be_cut_off()
     await guest.asks(f"Delete the file {DRAFT}")
-    await expect(guest.card("Delete old-draft.txt from the demo's scratch folder?")).to_be_visible()
+    await expect(guest.card("Delete old-draft.txt?")).to_be_visible()
     chat = guest.page.url
     await guest.page.goto(f"{own.url}/{place}")
-    card = guest.page.get_by_role("group", name="Delete old-draft.txt from the demo's scratch folder?")
+    card = guest.page.get_by_role("group", name="Delete old-draft.txt?")
     allow = card.get_by_role("button", name="Allow once")
     await expect(allow).to_be_enabled()
     await guest.page.keyboard.type("and then")
@@ -222,7 +220,7 @@ async def test_a_yes_that_was_refused_is_not_sent_after_the_next_sign_in(
     guest.forgives("401")
     guest.forgives("WebSocket")
     await guest.tries("Delete an old draft")
-    card = guest.card("Delete old-draft.txt from the demo's scratch folder?")
+    card = guest.card("Delete old-draft.txt?")
     await expect(card.get_by_role("button", name="Allow once")).to_be_enabled()
     chat = guest.page.url.rpartition("#")[2]
     await own.restart_with_another_token()
@@ -232,7 +230,7 @@ async def test_a_yes_that_was_refused_is_not_sent_after_the_next_sign_in(
     await button.click()
     await expect(card.get_by_text("Nothing was allowed or denied: decide again.")).to_be_visible()
     await guest.enters(f"#{chat}")
-    card = guest.card("Delete old-draft.txt from the demo's scratch folder?")
+    card = guest.card("Delete old-draft.txt?")
     await is_still_asked(guest, card)
     assert is_there(draft)
 
@@ -246,7 +244,7 @@ async def test_a_yes_that_found_no_server_is_not_sent_by_somebody_elses_sign_in(
     guest.forgives("401")
     guest.forgives("WebSocket")
     await guest.tries("Delete an old draft")
-    card = guest.card("Delete old-draft.txt from the demo's scratch folder?")
+    card = guest.card("Delete old-draft.txt?")
     await expect(card.get_by_role("button", name="Allow once")).to_be_enabled()
     # the way of answers stays cut until somebody else has signed in
     await guest.page.route("**/api/tools/approve", lambda route: route.abort("connectionrefused"))
@@ -264,16 +262,12 @@ async def test_a_yes_that_found_no_server_is_not_sent_by_somebody_elses_sign_in(
 async def test_a_yes_that_found_no_server_goes_out_when_it_is_back(guest: Visitor) -> None:
     guest.expects_to_be_cut_off()
     await guest.tries("Delete an old draft")
-    await expect(
-        guest.card("Delete old-draft.txt from the demo's scratch folder?").get_by_role(
-            "button", name="Allow once"
-        )
-    ).to_be_enabled()
+    await expect(guest.card("Delete old-draft.txt?").get_by_role("button", name="Allow once")).to_be_enabled()
     await guest.page.context.set_offline(True)
     await guest.presses("Allow once")
     await guest.sees("Your answer did not reach the server")
     await guest.page.context.set_offline(False)
-    await expect(guest.card("Delete old-draft.txt from the demo's scratch folder?")).to_have_count(0)
+    await expect(guest.card("Delete old-draft.txt?")).to_have_count(0)
 
 
 # ------------------------------------------------------------------------------------------------ helpers

@@ -132,7 +132,7 @@ async def test_when_something_is_wrong(guest: Visitor, player: Visitor) -> None:
     await player.page.context.clear_cookies()
     await player.presses("Send answer")
     await player.sees("Your answer: blue")
-    await expect(player.cards.get_by_role("alert")).to_have_text("You are signed out.")
+    await expect(player.cards.get_by_role("alert")).to_have_text("You were signed out.")
     await is_fine(player.page, "signed out")
 
 

@@ -53,6 +53,38 @@ async def test_no_kind_and_no_state_is_missing(demo: FarhandProcess, visitors: V
 
 
 @requirement("cards:gallery")
+@pytest.mark.parametrize("width", [390, 620, 900, 1280])
+async def test_options_stand_in_one_row_or_below_each_other_and_none_is_left_alone(
+    demo: FarhandProcess, visitors: Visitors, width: int
+) -> None:
+    guest = await visitors.at(demo, "_farhand/cards", size=(width, 900))
+    groups = guest.page.locator(".fh-radios")
+    await expect(groups.first).to_be_visible()
+    rows = """(all) => all.map((group) => {
+        const options = [...group.querySelectorAll("label")];
+        const tops = options.map((each) => Math.round(each.getBoundingClientRect().top));
+        return [tops.length, new Set(tops).size];
+    })"""
+    shapes = await groups.evaluate_all(rows)
+    assert {count for count, _ in shapes} >= {2, 3}
+    assert all(rows in (1, count) for count, rows in shapes), shapes
+
+
+@requirement("cards:gallery")
+async def test_the_tool_and_the_time_left_of_an_approval_share_a_line(
+    demo: FarhandProcess, visitors: Visitors
+) -> None:
+    guest = await visitors.at(demo, "_farhand/cards")
+    card = guest.page.locator(".fh-card", has=guest.page.get_by_role("timer", name="Time left: 3 days")).first
+    tool = await card.locator("code").first.bounding_box()
+    time = await card.get_by_role("timer").bounding_box()
+    assert tool is not None
+    assert time is not None
+    assert tool["x"] + tool["width"] <= time["x"]
+    assert abs(tool["y"] + tool["height"] / 2 - time["y"] - time["height"] / 2) < 3
+
+
+@requirement("cards:gallery")
 async def test_a_page_that_is_open_to_every_program_has_no_gallery(demo: FarhandProcess) -> None:
     async with demo.client() as client:
         signed_out = await client.get("/_farhand/cards", headers={"accept": "text/html", "authorization": ""})

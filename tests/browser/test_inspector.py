@@ -221,7 +221,7 @@ async def test_a_repeated_answer_is_marked_in_the_waterfall_and_in_the_life_of_i
 async def test_what_waits_is_allowed_from_the_inspectors_inbox(guest: Visitor) -> None:
     await guest.tries("Delete an old draft")
     chat = guest.page.url
-    await expect(guest.card("Delete old-draft.txt from the demo's scratch folder?")).to_be_visible()
+    await expect(guest.card("Delete old-draft.txt?")).to_be_visible()
     await guest.page.goto(f"{guest.server.url}/_farhand#/inbox")
     await guest.main.get_by_role("button", name="Allow once").click()
     await guest.sees("All caught up.")

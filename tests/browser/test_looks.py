@@ -111,7 +111,7 @@ async def test_blocked_and_denied_cards_have_no_finding(
     await guest.tries("Delete an old draft")
     await guest.presses("Deny")
     await guest.presses("Deny")
-    await expect(guest.card("Delete old-draft.txt from the demo's scratch folder: not done")).to_be_visible()
+    await expect(guest.card("Delete old-draft.txt: not done")).to_be_visible()
     assert await findings(guest.page) == []
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Route, expect
 
+from tests.browser.test_states import Away
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess, farhand_process
 from tests.requirement import requirement
@@ -76,7 +77,7 @@ async def test_a_card_outlives_the_death_of_the_server(visitors: Visitors, own: 
     guest = await visitors.at(own)
     guest.expects_to_be_cut_off()
     await guest.tries("Delete an old draft")
-    await expect(guest.card("Delete old-draft.txt from the demo's scratch folder?")).to_be_visible()
+    await expect(guest.card("Delete old-draft.txt?")).to_be_visible()
     await own.restart()
     await expect(guest.page.get_by_text("This browser is connected")).to_be_visible()
     await guest.presses("Allow once")
@@ -110,11 +111,15 @@ async def test_an_answer_while_offline_goes_out_by_itself_when_the_line_is_back(
     guest.expects_to_be_cut_off()
     await guest.tries("My name")
     await guest.main.get_by_role("textbox", name="What is your name?").fill("Mary")
+    corner = guest.page.get_by_role("navigation", name="Chats").get_by_role("status")
+    await expect(corner).to_have_text("This browser is connected")
     await guest.page.context.set_offline(True)
     await guest.presses("Send answer")
     await guest.sees("Your answer did not reach the server")
+    await expect(corner).to_have_text("Not connected. Trying again.")
     await guest.page.context.set_offline(False)
     await guest.sees("Nice to meet you, Mary.")
+    await expect(corner).to_have_text("This browser is connected")
 
 
 async def test_a_pulled_plug_costs_no_word_and_no_call(guest: Visitor) -> None:
@@ -124,6 +129,47 @@ async def test_a_pulled_plug_costs_no_word_and_no_call(guest: Visitor) -> None:
     await guest.presses("Yes")
     await guest.sees("You said yes, so I went on. And here I am.")
     assert (await guest.main.inner_text()).count("You said yes, so I went on.") == 1
+
+
+async def test_the_corner_says_that_the_plug_is_pulled_also_after_a_reload_and_in_a_tab_without_the_feed(
+    visitors: Visitors, own: FarhandProcess
+) -> None:
+    guest = await visitors.at(own)
+    guest.expects_to_be_cut_off()
+    await guest.tries("Delete an old draft")
+    await expect(guest.card("Delete old-draft.txt?")).to_be_visible()
+    await guest.page.reload()
+    await expect(guest.card("Delete old-draft.txt?")).to_be_visible()
+    second = await visitors.beside(guest, f"#/chat/{guest.thread_id}")
+    second.expects_to_be_cut_off()
+    for tab in (guest, second):
+        corner = tab.page.get_by_role("navigation", name="Chats").get_by_role("status")
+        await expect(corner).to_have_text("This browser is connected")
+        await tab.presses("Pull the plug")
+        await expect(corner).to_have_text("Not connected. Trying again.")
+        await tab.sees("Connection lost. Trying again.")
+        await expect(tab.main.get_by_role("button", name="Pull the plug")).to_have_count(0)
+        await expect(corner).to_have_text("This browser is connected")
+    await guest.presses("Allow once")
+    await guest.sees("old-draft.txt is gone.")
+    await second.sees("old-draft.txt is gone.")
+
+
+async def test_the_corner_says_that_a_stream_is_lost(guest: Visitor) -> None:
+    guest.expects_to_be_cut_off()
+    away = Away(guest, "**/api/chat/*/stream*")
+    await away.begins()
+    await guest.tries("A long story")
+    await guest.sees("Once upon a time")
+    await guest.presses("Pull the plug")
+    corner = guest.page.get_by_role("navigation", name="Chats").get_by_role("status")
+    # the feed is back, and the story's stream is not
+    async with guest.page.expect_response("**/api/events*"):
+        pass
+    await expect(corner).to_have_text("Not connected. Trying again.")
+    await away.ends()
+    await expect(corner).to_have_text("This browser is connected")
+    await guest.sees("this is how the story ends.")
 
 
 async def test_a_message_that_is_sent_the_moment_an_answer_is_there_is_not_lost(player: Visitor) -> None:

@@ -68,9 +68,7 @@ def get_current_weather(location: str) -> dict[str, str | int]:
     }
 
 
-@toolbox.tool(
-    needs_approval=True, title="Delete {path} from the demo's scratch folder", summary="{deleted} is gone"
-)
+@toolbox.tool(needs_approval=True, title="Delete {path}", summary="{deleted} is gone")
 def delete_file(path: str) -> dict[str, str]:
     """Delete one file of the demo's scratch folder. A person is asked first.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
@@ -147,6 +148,7 @@ Scope: TypeAlias = Mapping[str, object]
 _TOKEN = re.compile(r"\{\{|\}\}|\{(?P<fill>[^{}]*)\}|[{}]")
 _PATH = re.compile(r"(?P<root>\w+)(?P<rest>(?:\.[^.\[\]|\s]+|\[-?\d+\])*)")
 _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>-?\d+)\]")
+_IN_URL = "url:"
 
 
 class BadTemplate(ValueError):
@@ -154,18 +156,22 @@ class BadTemplate(ValueError):
 
 
 class Fill(Struct, frozen=True):
-    """One `{…}`: a path through the scope, and the text to use if it does not exist."""
+    """One `{…}`: a path through the scope, and the text to use if it does not exist.
+
+    `{url:…}` is percent-encoded, to stand in the query of an address.
+    """
 
     source: str
     path: tuple[str | int, ...]
     fallback: str | None = None
+    in_url: bool = False
 
     def value(self, scope: Scope) -> object:
         found: object = scope
         for key in self.path:
             found = _step_into(found, key)
         if found is not _NOTHING:
-            return found
+            return quote(as_text(found), safe="") if self.in_url else found
         if self.fallback is None:
             raise ModelFault(
                 f"The script uses {{{self.source}}}, but there is no such value.",
@@ -284,8 +290,8 @@ def _brace(token: str) -> str:
 
 def _fill(source: str) -> Fill:
     way, bar, fallback = source.partition("|")
-    path = _PATH.fullmatch(way)
+    path = _PATH.fullmatch(way.removeprefix(_IN_URL))
     if path is None:
         raise BadTemplate(f"`{{{source}}}` is not a path such as `results[0].output.name`")
     keys = (step["key"] or int(step["index"]) for step in _STEP.finditer(path["rest"]))
-    return Fill(way, (path["root"], *keys), fallback if bar else None)
+    return Fill(way, (path["root"], *keys), fallback if bar else None, way.startswith(_IN_URL))

@@ -12,6 +12,7 @@ from farhand.models.scripted.rules import BadTemplate, fill_templates, parse_tem
 SCOPE = {
     "text": "{place}",
     "place": "Oslo",
+    "street": "A & B#/%41+",
     "results": [{"output": {"a-b": 1, "list": ["x", 2, True], "deep": [{"n": None}]}}, {"error": "broke"}],
 }
 
@@ -32,6 +33,8 @@ SCOPE = {
         ("{results[7].output|none at all}", "none at all"),
         ("{results[1].output|}", ""),
         ("{place|unused}", "Oslo"),
+        ("?q={url:street}&n={url:results[0].output.a-b}", "?q=A%20%26%20B%23%2F%2541%2B&n=1"),
+        ("?q={url:who|}", "?q="),
     ],
 )
 def test_a_path_is_filled_with_what_stands_there(words: str, text: str) -> None:
@@ -60,7 +63,8 @@ def test_only_keys_and_numbers_lead_anywhere(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", ["{", "}", "a { b", "{}", "{a b}", "{a.}", "{a[x]}", "{a!r}", "{a:>9}", "{ a }"]
+    "words",
+    ["{", "}", "a { b", "{}", "{a b}", "{a.}", "{a[x]}", "{a!r}", "{a:>9}", "{ a }", "{url:}", "{url: a}"],
 )
 def test_words_that_are_no_template_are_refused_when_they_are_read(words: str) -> None:
     with pytest.raises(BadTemplate):

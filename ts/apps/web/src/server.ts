@@ -2,6 +2,7 @@
 import { httpOf, type OpenCall, type Thread, type ThreadPage } from "@farhand/client";
 import { type About, isAbout, isThread, isThreadPage, isTool, type Tool, isOpenCall } from "@farhand/protocol";
 import { BASE } from "./base.ts";
+import { CONNECTION } from "./connection.ts";
 
 /** Whether the server knows this browser: it says so with every answer. */
 export class SignIn {
@@ -24,7 +25,7 @@ export class SignIn {
   };
 
   fetch: typeof fetch = async (input, init) => {
-    const response = await fetch(input, init);
+    const response = await CONNECTION.fetch(input, init);
     if (response.status === 401) {
       this.#takesToken = OWN_TOKEN.test(response.headers.get("www-authenticate") ?? "");
     }

@@ -116,6 +116,9 @@ it("a page beside the chat is sandboxed, and one of our own origin cannot use it
 it("a chat in the list has the icon of what it is about", () => {
   expect(iconFor("Where am I?")).not.toBe(iconFor("Please delete all my drafts"));
   expect(iconFor("Hello")).toBe(iconFor("Something else"));
+  // its title says what it is, what it asks for may name other things
+  expect(iconFor("Open a page", "Open the lamp form")).toBe(iconFor("Open a page"));
+  expect(iconFor("Try it", "Open the lamp form")).toBe(iconFor("lamp"));
 });
 
 it("what was said before an answer failed stays on the page, though the server does not keep it", () => {
@@ -181,6 +184,15 @@ it("what is entered before an answer is over is sent when it is, unless it is ch
 it("times are told as people tell them", () => {
   const now = new Date(2026, 10, 16, 9, 0).getTime();
   expect(timeOf(now + 60_000, now)).not.toContain(",");
-  expect(timeOf(now + 3 * 86_400_000, now)).toContain("19");
+  expect(timeOf(now + 3 * 86_400_000, now)).toMatch(/^Thu, \D?\d/);
+  expect(timeOf(now + 8 * 86_400_000, now)).toMatch(/24.*,/);
   expect([5_000, 130_000, 3 * 3_600_000, 50 * 3_600_000].map((ms) => agoOf(now - ms, ENGLISH, now))).toEqual(["just now", "2 min ago", "3 h ago", "2 d ago"]);
+});
+
+it("what a discarded step had begun to write is no card; what the last step writes is one", () => {
+  const tool = (toolCallId: string, state: string): object => ({ type: "tool-ask_text", toolCallId, state, input: {} });
+  const step = { type: "step-start" };
+  const message = { id: "m", role: "assistant", parts: [step, tool("done", "output-available"), tool("cut", "input-streaming"), tool("client", "input-streaming"), step, tool("now", "input-streaming")] } as unknown as UIMessage;
+  const facts = new Map([["client", { callId: "client", input: {} } as OpenCall]]);
+  expect([...callsOf([message], facts).keys()]).toEqual(["done", "client", "now"]);
 });

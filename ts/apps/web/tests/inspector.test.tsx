@@ -9,7 +9,7 @@ import { bodyOf, inputOf, messageOf, repeatWords, type RerunPlace } from "../src
 import { hrefOf, routeOf } from "../src/inspector/route.ts";
 import { nextOf } from "../src/inspector/tabs.tsx";
 import { Waterfall } from "../src/inspector/waterfall.tsx";
-import { agoOf, costOf, durationOf, extrasOf, figureOf, noteOf, tenthsOf, timesOf, tokensOf, toneOf } from "../src/inspector/words.ts";
+import { agoOf, costOf, durationOf, extrasOf, figureOf, hasFailure, noteOf, tenthsOf, timesOf, tokensOf, toneOf } from "../src/inspector/words.ts";
 
 afterEach(cleanup);
 
@@ -73,6 +73,8 @@ describe("a replay", () => {
 });
 
 describe("words", () => {
+  const trouble = (outcome: string): InspectedRunRow => ({ ...RUN, trouble: { tool: "take_photo", outcome, told: "no lens" } });
+
   test.each([[0.084, "84 ms"], [0.9999, "1.00 s"], [1.3, "1.30 s"], [9.996, "10.0 s"], [22.4, "22.4 s"], [99.96, "1 min 40 s"], [120, "2 min"], [7_800, "2 h 10 min"], [270_000, "3 d 3 h"]])("%d seconds are %s", (seconds, words) => {
     expect(durationOf(seconds)).toBe(words);
   });
@@ -87,13 +89,19 @@ describe("words", () => {
   });
 
   test("a run in the list says what it waits for, what went wrong, or how much it did", () => {
-    const trouble = (outcome: string): InspectedRunRow => ({ ...RUN, trouble: { tool: "take_photo", outcome, told: "no lens" } });
     expect(noteOf(RUN)).toBe("3 steps, 6 calls, 22.4 s");
     expect(noteOf({ ...RUN, state: "waiting", waiting: 2 })).toBe("3 steps, waiting for 2 answers");
     expect(noteOf({ ...RUN, state: "parked", waiting: 1 })).toBe("Parked, 1 question in the inbox");
     expect(noteOf({ ...RUN, state: "failed", error: "The provider is away." })).toBe("The provider is away.");
     expect([trouble("timed_out"), trouble("denied"), trouble("failure")].map(noteOf)).toEqual(["take_photo timed out", "take_photo was denied, ended cleanly", "take_photo failed: no lens"]);
     expect([RUN, trouble("denied"), trouble("timed_out"), { ...RUN, state: "parked" }].map(toneOf)).toEqual(["green", "grey", "grey", "amber"]);
+  });
+
+  test("red is for a run that failed; a call that failed in one that ended well is said in red words, a choice of the person in grey ones", () => {
+    const choices = ["skipped by the user", "declined by the user"].map((told) => ({ ...RUN, trouble: { tool: "ask_text", outcome: "failure", told } }));
+    expect([trouble("failure"), ...choices, { ...RUN, state: "failed" }].map(toneOf)).toEqual(["grey", "grey", "grey", "red"]);
+    expect(choices.map(noteOf)).toEqual(["ask_text was skipped", "ask_text was declined"]);
+    expect([trouble("failure"), ...choices, RUN, { ...trouble("failure"), state: "running" }].map(hasFailure)).toEqual([true, false, false, false, false]);
   });
 
   test("how long ago", () => {

@@ -28,9 +28,6 @@ const START = "0.0";
 /** Text is journalled joined, a little after it was sent. */
 const JOURNALLED_MS = 200;
 
-/** A line that was cut on purpose stays so for long enough to be seen. */
-const PULLED_MS = 1_500;
-
 /** The line is there; the place it should go on from is about to be. */
 class NotYet extends Cut {}
 
@@ -44,7 +41,6 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
   #connection: Connection = { state: "closed" };
   readonly #streams = new Set<Stream>();
   #wake: (() => void) | undefined;
-  #cut: AbortController | undefined;
 
   constructor(options: LiveOptions = {}) {
     this.#transport = sseTransport(httpOf(options));
@@ -65,11 +61,6 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
     this.#wake?.();
   }
 
-  /** Drops the connection as a broken line does. The run goes on, and so does the reading of it. */
-  pullThePlug(): void {
-    this.#cut?.abort();
-  }
-
   /** Lets go of what is read, once the server has the message. The run goes on; `reconnectToStream` reads it again. */
   release(): void {
     for (const stream of this.#streams) {
@@ -88,10 +79,9 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
 
   reconnectToStream: ChatTransport<Message>["reconnectToStream"] = async ({ chatId, abortSignal }) => {
     const stream = this.#stream(abortSignal, { isDelivered: true });
-    const cut = new AbortController();
     let frames: Frames | undefined;
     try {
-      frames = await this.#resumed(chatId, stream.signal, cut);
+      frames = await this.#resumed(chatId, stream.signal);
     } finally {
       frames ?? this.#streams.delete(stream);
     }
@@ -101,13 +91,13 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
       frames = undefined;
       return first ?? this.#transport.resume(chatId, START, signal);
     };
-    return frames === undefined ? null : this.#follow(chatId, opening, stream, cut);
+    return frames === undefined ? null : this.#follow(chatId, opening, stream);
   };
 
-  async #resumed(chatId: string, given: AbortSignal, cut: AbortController): Promise<Frames | undefined> {
+  async #resumed(chatId: string, given: AbortSignal): Promise<Frames | undefined> {
     for (let attempt = 0; ; attempt += 1) {
       try {
-        const frames = await this.#transport.resume(chatId, START, AbortSignal.any([given, cut.signal]));
+        const frames = await this.#transport.resume(chatId, START, given);
         this.#connect({ state: frames === undefined ? "closed" : "open" });
         return frames;
       } catch (error) {
@@ -125,8 +115,8 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
   }
 
   /** One stream of chunks, whatever happens to the line below it. */
-  #follow(chatId: string, first: Opening, stream: Stream, cut?: AbortController): Chunks {
-    const chunks = this.#chunks(chatId, first, stream, cut);
+  #follow(chatId: string, first: Opening, stream: Stream): Chunks {
+    const chunks = this.#chunks(chatId, first, stream);
     return new ReadableStream<UIMessageChunk>({
       pull: async (controller) => {
         try {
@@ -140,14 +130,14 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
     });
   }
 
-  async *#chunks(chatId: string, first: Opening, stream: Stream, cut = new AbortController()): AsyncGenerator<UIMessageChunk, void> {
+  async *#chunks(chatId: string, first: Opening, stream: Stream): AsyncGenerator<UIMessageChunk, void> {
     let position: string | undefined;
     let unknown: string | undefined;
     let opening = first;
     try {
       for (let attempt = 0; ; ) {
         try {
-          for await (const frame of this.#read(opening, stream.signal, cut)) {
+          for await (const frame of this.#read(opening, stream.signal)) {
             if (frame.chunk.type === "data-gap") {
               // what was just said may not be in the journal yet: asked a moment later, the place is known
               const isNew = unknown !== position;
@@ -166,7 +156,6 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
           await this.#afterCut(error, attempt++, stream.signal);
           // a post that was not answered is posted again; the server knows it by its message's id
           opening = position === undefined ? first : this.#rest(chatId, position);
-          cut = new AbortController();
         }
       }
     } finally {
@@ -178,17 +167,10 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
     return (signal) => this.#transport.resume(chatId, position, signal);
   }
 
-  async *#read(opening: Opening, given: AbortSignal, cut: AbortController): Frames {
-    this.#cut = cut;
-    try {
-      const frames = await opening(AbortSignal.any([given, cut.signal]));
-      this.#connect({ state: "open" });
-      yield* frames ?? [];
-    } catch (error) {
-      throw cut.signal.aborted && !given.aborted ? new Cut(PULLED_MS) : error;
-    } finally {
-      this.#cut = this.#cut === cut ? undefined : this.#cut;
-    }
+  async *#read(opening: Opening, signal: AbortSignal): Frames {
+    const frames = await opening(signal);
+    this.#connect({ state: "open" });
+    yield* frames ?? [];
   }
 
   /** Waits until the next attempt is due; whatever is no cut is not mended by another one. */

@@ -54,12 +54,13 @@ it.concurrent("a stream that is cut is read on from there, and the chat never kn
   expect(states).toEqual(["open", "lost", "open", "closed"]);
 });
 
-it.concurrent("the plug can be pulled on purpose, and a lost line is tried at once when somebody asks", async () => {
+it.concurrent("a lost line is tried at once when somebody asks", async () => {
+  const plug = await here.plug();
   const subject = fresh("fox");
-  const { chat, line, sees, states } = open({ backOff: () => 3_600_000 });
+  const { chat, line, sees, states } = open({ url: plug.url, backOff: () => 3_600_000 });
   void chat.sendMessage({ text: `story ${subject}` });
   await sees("Once upon a time");
-  line.pullThePlug();
+  plug.pull();
   await until(() => line.connection.state === "lost", "the loss");
   here.server.openGate(subject, "text");
   line.retryNow();

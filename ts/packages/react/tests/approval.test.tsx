@@ -79,12 +79,30 @@ it("the second half of a double click is no press of what has come under it", ()
   requirement("approval:deliberate");
   render(card());
   settle();
-  fireEvent.click(document.body, { detail: 1 });
+  fireEvent.pointerDown(document.body);
+  fireEvent.pointerDown(button("Allow once"));
   fireEvent.click(button("Allow once"), { detail: 2 });
   expect(decisions).toEqual([]);
   settle();
   // long after the first it is a press of its own, however the system counts
+  fireEvent.pointerDown(button("Allow once"));
   fireEvent.click(button("Allow once"), { detail: 2 });
+  expect(decisions.length).toBe(1);
+});
+
+it("who presses the same place again and again allows nothing, however long the button has been there", () => {
+  requirement("approval:deliberate");
+  render(card());
+  for (let presses = 0; presses < 8; presses += 1) {
+    // a button that is off hears no click, and fingers are counted from one again
+    fireEvent.pointerDown(button("Allow once"));
+    fireEvent.click(button("Allow once"), { detail: (presses % 3) + 1 });
+    act(() => void vi.advanceTimersByTime(200));
+  }
+  expect(decisions).toEqual([]);
+  settle();
+  fireEvent.pointerDown(button("Allow once"));
+  fireEvent.click(button("Allow once"), { detail: 1 });
   expect(decisions.length).toBe(1);
 });
 
@@ -183,7 +201,7 @@ it("for the whole chat it says what it covers and takes a second press", () => {
   render(card());
   settle();
   fireEvent.click(button("Always in this chat"));
-  expect(document.body.textContent).toContain("Every later call of delete_file in this chat will run without asking you, whatever its input is.");
+  expect(document.body.textContent).toContain("Every later call of delete_file in this chat will run without asking you, whatever the input.");
   expect([button("Allow always in this chat").disabled, decisions]).toEqual([true, []]);
   fireEvent.click(button("Back"));
   fireEvent.click(button("Always in this chat"));
@@ -265,7 +283,7 @@ it("an approval that was refused is asked for again, with the reason and what it
   const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["apr_1", { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer." } as const]]) };
   const { state } = viewOf(known, asking({ path: "old.txt" }), { seenOpen: new Set(), reasons: new Map() });
   render(card({ path: "old.txt" }, state));
-  expect(screen.getByRole("alert").textContent).toContain("You are signed out. Nothing was allowed or denied: decide again.");
+  expect(screen.getByRole("alert").textContent).toContain("You were signed out. Nothing was allowed or denied: decide again.");
   expect(document.querySelector("td")?.textContent).toBe("old.txt");
   settle();
   fireEvent.click(button("Allow once"));

@@ -65,7 +65,7 @@ it("two questions of one turn are both asked, and answered in any order", async 
 it("a call behind an approval is denied with a reason", async () => {
   const here = page();
   here.say("Delete the file old-draft.txt");
-  await here.sees("Delete old-draft.txt from the demo's scratch folder?");
+  await here.sees("Delete old-draft.txt?");
   expect(here.text()).toContain("Runs on the server once you allow it");
   expect(here.all("td")[0]?.textContent).toBe("old-draft.txt");
   here.press("Deny");
@@ -78,7 +78,7 @@ it("a call behind an approval is denied with a reason", async () => {
 it("a call is allowed with changed input, and always in this chat", async () => {
   const here = page();
   here.say("Delete the file old-draft.txt");
-  await here.sees("Delete old-draft.txt from the demo's scratch folder?");
+  await here.sees("Delete old-draft.txt?");
   here.press(/Edit/);
   here.type("Path", "notes.md");
   await here.presses("Allow once");

@@ -70,6 +70,15 @@ it("a form has a field for each part of an object, inner ones too, and sends the
   expect(filled(fields, drafts)).toEqual({ errors: ["", "", "", "", "", ""], value: { title: "Lamp", urgency: 2, tags: ["dark", "street"], note: null, place: { street: "Mill Lane" } } });
 });
 
+it.each(["#/$defs/100%", "#/%zz/%", "#", "#/", "", "#/$defs/__proto__", "other.json#/Place", 7])("a reference that leads nowhere, %j, makes no form and no error", (reference) => {
+  expect(answerFields({ ...object({ place: { $ref: reference } }), $defs: {} })).toBeUndefined();
+});
+
+it("a reference is found by its name as it is written, percent-encoded or not", () => {
+  const rule = object({ share: { $ref: "#/$defs/100%" }, place: { $ref: "#/$defs/a%20b" } });
+  expect(answerFields({ ...rule, $defs: { "100%": { type: "integer" }, "a b": TEXT } })?.map(({ kind }) => kind)).toEqual(["integer", "text"]);
+});
+
 it("an answer that is no object has one field, and is sent as it is", () => {
   const fields = answerFields({ type: "number", minimum: 0 }) ?? [];
   expect(filled(fields, { "": "21.5" })).toEqual({ errors: [""], value: 21.5 });

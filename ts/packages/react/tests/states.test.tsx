@@ -72,7 +72,7 @@ it("an answer that came after the sign-in was over says so, without the words fo
   const delivery = { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer." } as const;
   const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", delivery]]) };
   shown(viewOf(known, call, { seenOpen: new Set(), reasons: new Map() }).state);
-  expect(screen.getByRole("alert").textContent?.trim()).toBe("You are signed out.");
+  expect(screen.getByRole("alert").textContent?.trim()).toBe("You were signed out.");
 });
 
 it("an edit that was refused is there again with what was typed", () => {

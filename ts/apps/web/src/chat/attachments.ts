@@ -1,9 +1,9 @@
 // Files that go with the next message: chosen, dropped or pasted. Each is uploaded at once, so that sending is quick.
-import { upload } from "@farhand/react";
 import type { FileUIPart } from "ai";
 import { useCallback, useRef, useState } from "react";
 import { BASE } from "../base.ts";
 import { HTTP } from "../server.ts";
+import { untilLoaded } from "./parts.tsx";
 
 export type Attachment =
   | { readonly key: string; readonly name: string; readonly state: "uploading"; readonly share: number }
@@ -27,7 +27,8 @@ export function useAttachments(): Attachments {
     for (const file of files) {
       const named = { key: `file-${(number.current += 1)}`, name: file.name || "file" };
       setList((before) => [...before, { ...named, state: "uploading", share: 0 }]);
-      upload(HTTP, file, (share) => put({ ...named, state: "uploading", share })).then(
+      // needed by few, so it is no part of the first load
+      void untilLoaded(() => import("./attachment-list.tsx")).then(({ upload }) => upload(HTTP, file, (share) => put({ ...named, state: "uploading", share }))).then(
         ({ ref, name, type }) => put({ ...named, state: "ready", part: { type: "file", url: `${BASE}/api/files/${ref}`, mediaType: type, filename: name } }),
         (error: unknown) => put({ ...named, state: "failed", reason: error instanceof Error ? error.message : String(error) }),
       );

@@ -22,8 +22,15 @@ export function toolPartOf(part: UIMessage["parts"][number]): ToolPart | undefin
 }
 
 export function callsOf(messages: readonly UIMessage[], facts: Facts): ReadonlyMap<string, Call> {
-  const parts = messages.flatMap(({ parts }) => parts.flatMap((part) => toolPartOf(part) ?? []));
+  const parts = messages.flatMap((message) => toolPartsOf(message, facts));
   return new Map(parts.map((part) => [part.toolCallId, callOf(part, facts.get(part.toolCallId))]));
+}
+
+/** Without what a step has begun to write before a crash discarded it: the step was written again, under other ids. */
+function toolPartsOf({ parts }: UIMessage, facts: Facts): readonly ToolPart[] {
+  const lastStep = parts.findLastIndex(({ type }) => type === "step-start");
+  const found = parts.map((part, index) => [toolPartOf(part), index] as const);
+  return found.flatMap(([part, index]) => (part === undefined || (part.state === "input-streaming" && index < lastStep && !facts.has(part.toolCallId)) ? [] : [part]));
 }
 
 /** What the server says of calls that are open, by their ids. */

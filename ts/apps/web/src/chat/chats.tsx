@@ -54,13 +54,13 @@ export function ThreadItem({ row, isHere, isWaiting, lists }: ThreadItemProps): 
   }
   const Icon = iconFor(row.title);
   return (
-    <li className="group relative">
+    <li className="chat group relative">
       <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} title={title} className={`${ITEM} ${isHere ? "is-here" : ""} py-1 [@media(hover:none)]:pr-15`}>
         <Icon size={15} className="shrink-0 text-muted" aria-hidden="true" />
-        <span className="line-clamp-2 leading-[1.4] wrap-anywhere">{title}</span>
-        {isWaiting && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber"><span className="sr-only">{words.waitingForYou}</span></span>}
+        <span className="title line-clamp-2 min-w-0 flex-1 leading-[1.4] wrap-anywhere">{title}</span>
+        {isWaiting && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber group-focus-within:opacity-0 group-hover:opacity-0"><span className="sr-only">{words.waitingForYou}</span></span>}
       </a>
-      <span className="absolute top-1 right-1 flex rounded-lg group-focus-within:bg-sunken group-hover:bg-sunken">
+      <span className="absolute inset-y-0 right-1 flex items-center">
         <button type="button" aria-label={fill(words.renameChat, { title })} title={words.rename} onClick={() => setRenamed(true)} className={`${SMALL} hover:text-text`}><Pencil size={13} aria-hidden="true" /></button>
         <button type="button" aria-label={fill(words.deleteChat, { title })} onClick={() => void remove()} className={`${SMALL} hover:text-red`}><Trash2 size={14} aria-hidden="true" /></button>
       </span>

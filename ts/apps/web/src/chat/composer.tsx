@@ -1,11 +1,13 @@
 // Where the person writes, and the line below it. Off while answers are needed; Stop always works.
 import { isNowhere } from "@farhand/react";
-import { ArrowUp, FileText, Paperclip, Square, X } from "lucide-react";
-import { type ClipboardEvent, type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from "react";
-import { type Attachment, type Attachments, useAttachments } from "./attachments.ts";
+import { ArrowUp, Paperclip, Square } from "lucide-react";
+import { type ClipboardEvent, type FormEvent, type KeyboardEvent, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { useAttachments } from "./attachments.ts";
 import type { Conversation } from "./conversation.ts";
-import { IconButton, PLAIN } from "./parts.tsx";
+import { IconButton, PLAIN, untilLoaded } from "./parts.tsx";
 import { fill, useWords } from "./words.ts";
+
+const AttachmentList = lazy(async () => ({ default: (await untilLoaded(() => import("./attachment-list.tsx"))).AttachmentList }));
 
 const AT_REST: ReadonlySet<Conversation["state"]> = new Set(["New", "Done"]);
 const BUSY: ReadonlySet<Conversation["state"]> = new Set(["Thinking", "Running", "Waiting for you", "Parked"]);
@@ -71,7 +73,7 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   return (
     <form onSubmit={send} data-over={isOver} className={`rounded-2xl border border-line p-2 ${needsAnswers ? "bg-sunken" : "bg-surface shadow-soft"} focus-within:border-accent/50 data-[over=true]:border-accent data-[over=true]:bg-tint`}>
       {isOver && <p className="px-2 pt-1 pb-2 text-[13px] text-tint-text">{words.dropFiles}</p>}
-      <AttachmentList files={files} />
+      {files.list.length > 0 && <Suspense><AttachmentList files={files} /></Suspense>}
       <div className="flex items-end gap-2">
         <FileButton onFiles={files.add} isOff={needsAnswers} />
         <textarea
@@ -106,24 +108,6 @@ function FileButton({ onFiles, isOff }: { onFiles: (files: Iterable<File>) => vo
       <IconButton label={words.attach} disabled={isOff} className="disabled:opacity-40" onClick={() => input.current?.click()}><Paperclip size={16} aria-hidden="true" /></IconButton>
       <input ref={input} type="file" multiple hidden tabIndex={-1} aria-label={words.attach} onChange={chosen} />
     </>
-  );
-}
-
-function AttachmentList({ files: { list, remove } }: { files: Attachments }): ReactNode {
-  return list.length === 0 ? null : <ul className="flex flex-wrap gap-2 px-1 pt-1 pb-2">{list.map((each) => <li key={each.key} className="min-w-0 max-w-full"><Chip file={each} onRemove={() => remove(each.key)} /></li>)}</ul>;
-}
-
-function Chip({ file, onRemove }: { file: Attachment; onRemove: () => void }): ReactNode {
-  const words = useWords();
-  const tone = file.state === "failed" ? "border-red/40 bg-red-tint text-red" : "border-line bg-surface";
-  return (
-    <span className={`flex items-center gap-2 rounded-lg border py-1 pr-1 pl-2.5 text-[13px] ${tone}`}>
-      <FileText size={14} className="shrink-0" aria-hidden="true" />
-      <span className="max-w-44 truncate">{file.name}</span>
-      {file.state === "uploading" && <progress max={1} value={file.share} aria-label={fill(words.uploading, { name: file.name })} className="fh-progress w-14!" />}
-      {file.state === "failed" && <span role="alert" className="text-xs">{file.reason}</span>}
-      <button type="button" aria-label={fill(words.removeFile, { name: file.name })} className="grid size-6 place-items-center rounded-md hover:bg-sunken" onClick={onRemove}><X size={13} aria-hidden="true" /></button>
-    </span>
   );
 }
 
@@ -186,5 +170,10 @@ const A_DAY_MS = 86_400_000;
 export function timeOf(at: number, now: number = Date.now()): string {
   const when = new Date(at);
   const time = when.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  return at - now < A_DAY_MS && when.getDate() === new Date(now).getDate() ? time : `${when.toLocaleDateString([], { weekday: "short", day: "numeric", month: "short" })}, ${time}`;
+  if (at - now < A_DAY_MS && when.getDate() === new Date(now).getDate()) {
+    return time;
+  }
+  // within a week its name is enough, and short enough for the line
+  const day = at - now < 6 * A_DAY_MS ? { weekday: "short" as const } : { day: "numeric" as const, month: "short" as const };
+  return `${when.toLocaleDateString([], day)}, ${time}`;
 }

@@ -1,11 +1,12 @@
 // One chat: AI SDK's `useChat` for what is said, the server's record for what is true. Owns when which of them is asked.
 import { useChat } from "@ai-sdk/react";
-import { type Call, type Course, openable, type Thread } from "@farhand/client";
+import { type Call, type Connection, type Course, openable, type Thread } from "@farhand/client";
 import { LiveTransport } from "@farhand/ai-sdk";
 import { type CardHost, type CardView, isAskedElsewhere, isWaiting, useMemory, useNow, viewOf } from "@farhand/react";
 import type { FileUIPart, UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
+import { CONNECTION } from "../connection.ts";
 import { HTTP, SIGN_IN } from "../server.ts";
 import { callsOf, endsOf, factsOf } from "./calls.ts";
 import { type Chat, posting, type Posts, textOf, useRecord, withoutRetelling } from "./record.ts";
@@ -42,7 +43,7 @@ export interface Conversation {
   readonly edit: ((message: UIMessage, text: string) => void) | undefined;
   readonly stop: () => void;
   readonly tryAgain: () => void;
-  /** Drops the connection on purpose; only while there is one. */
+  /** Drops the connection on purpose; only while there is one, and something to lose by it. */
   readonly pullThePlug: (() => void) | undefined;
 }
 
@@ -56,7 +57,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   const site = useSite();
   const { deliveries, running } = useHands();
   const [line] = useState(() => new LiveTransport({ url: BASE, fetch: SIGN_IN.fetch }));
-  const connection = useSyncExternalStore(line.subscribe, () => line.connection);
+  const connection = useConnection(line);
   const known = useRef<{ shown: ReadonlySet<string> }>({ shown: new Set() });
   const onToolCall = useCallback(({ toolCall }: { toolCall: { toolCallId: string; toolName: string; input?: unknown } }) => {
     if (toolCall.toolName !== "open_url" || mayOpen(toolCall.input, known.current.shown)) {
@@ -109,7 +110,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     },
     retry: (answerId) => site.hands.retry(answerId),
     discard: (answerId) => void site.hands.discard(answerId),
-    retryNow: () => (line.retryNow(), site.hands.retryNow()),
+    retryNow: () => (CONNECTION.plugIn(), line.retryNow(), site.hands.retryNow()),
     say: isOpen ? undefined : send,
     openPage: site.openPage,
   };
@@ -142,11 +143,23 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
       site.stops.wish(id);
     },
     tryAgain: () => post(() => again(chat)),
-    pullThePlug: connection.state === "open" ? () => line.pullThePlug() : undefined,
+    pullThePlug: isAtRest || state === "New" || connection.state === "lost" ? undefined : () => CONNECTION.pullThePlug(),
   };
 }
 
 const AT_REST: ReadonlySet<RunState> = new Set(["Done", "Stopped", "Failed"]);
+
+/** Lost also while the plug is pulled: a chat that only waits reads no stream, and loses its connection all the same. */
+function useConnection(line: LiveTransport): Connection {
+  const connection = useSyncExternalStore(line.subscribe, () => line.connection);
+  const retryAt = useSyncExternalStore(CONNECTION.subscribe, () => CONNECTION.pulledUntil);
+  useEffect(() => {
+    CONNECTION.noteStream(connection.state === "lost");
+    return () => CONNECTION.noteStream(false);
+  }, [connection]);
+  useEffect(() => (retryAt === undefined ? line.retryNow() : undefined), [retryAt, line]);
+  return useMemo(() => (retryAt === undefined ? connection : { state: "lost", retryAt }), [connection, retryAt]);
+}
 
 /** Its files stay; its words are others. */
 function editedParts({ parts }: UIMessage, text: string): UIMessage["parts"] {

@@ -29,7 +29,7 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
           ))}
         {talk.state === "Thinking" && talk.host.connection.state !== "lost" && <Thinking />}
         {talk.error !== undefined && talk.state === "Failed" && (
-          <div className="flex flex-col items-start gap-3">
+          <div className="mt-2 flex flex-col items-start gap-3">
             <Note tone="red">{talk.error.message}{talk.error.code !== undefined && <> <code className="font-mono text-xs">{talk.error.code}</code></>}</Note>
             <span className="flex flex-wrap gap-2">
               <button type="button" className={PLAIN} onClick={talk.tryAgain}>{words.tryAgain}</button>
@@ -37,7 +37,7 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
             </span>
           </div>
         )}
-        {talk.state === "Stopped" && <p className="text-[13px] text-muted" role="status">{stoppedWords(talk, words)}</p>}
+        {talk.state === "Stopped" && <p className="mt-2 text-[13px] text-muted" role="status">{stoppedWords(talk, words)}</p>}
         {talk.lateForms.map((view) => <ToolCard key={view.call.id} view={view} />)}
         <CardList host={talk.host} />
         <div ref={end} />

@@ -74,7 +74,7 @@ function Editor({ text, hasFiles, onDone }: { text: string; hasFiles: boolean; o
         autoFocus rows={2} value={draft} aria-label={words.editMessage} aria-describedby="edit-hint" onChange={(event) => setDraft(event.target.value)} onKeyDown={keyed}
         className="field-sizing-content max-h-60 min-h-14 w-full resize-none bg-transparent px-1 outline-none"
       />
-      <div className="flex flex-wrap items-center gap-2">
+      <div className="flex flex-wrap items-center justify-end gap-2">
         <p id="edit-hint" className="mr-auto text-xs text-muted">{words.editHint}</p>
         <button type="button" className={PLAIN} onClick={() => onDone(undefined)}>{words.cancel}</button>
         <button type="button" className={MAIN} disabled={isEmpty} onClick={() => onDone(draft.trim())}>{words.send}</button>

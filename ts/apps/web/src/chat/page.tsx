@@ -104,7 +104,7 @@ function Notices(): ReactNode {
 /** In the demo: two or three things to try that are not in the list of chats yet. */
 function trials(about: About | undefined, { threads }: Lists): readonly Starter[] {
   const asked = new Set(threads.map(({ title }) => title));
-  return threads.length === 0 || about?.demo !== true ? [] : (about.starters ?? []).filter(({ prompt }) => !asked.has(prompt)).slice(0, 3);
+  return threads.length === 0 || about?.demo !== true ? [] : (about.starters ?? []).filter(({ title, prompt }) => !asked.has(title) && !asked.has(prompt)).slice(0, 3);
 }
 
 interface DrawerProps {

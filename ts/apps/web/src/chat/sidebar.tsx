@@ -2,7 +2,8 @@
 import { Bell, BellOff, BellRing, ChartNoAxesGantt, Inbox, Monitor, Moon, Plug, Plus, Search, Sun } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
-import { askThreads } from "../server.ts";
+import { CONNECTION } from "../connection.ts";
+import { askThreads, SIGN_IN } from "../server.ts";
 import { Brand } from "../theme/brand.tsx";
 import { logoOf, useAbout } from "./about.ts";
 import { useNotify } from "./attention.ts";
@@ -11,7 +12,7 @@ import type { Lists } from "./lists.ts";
 import { IconButton } from "./parts.tsx";
 import { hrefOf, type Route } from "./route.ts";
 import { iconFor, type Starter } from "./starters.ts";
-import { useSite } from "./site.ts";
+import { useHands, useSite } from "./site.ts";
 import { useTheme } from "./theme.ts";
 import { fill, useWords } from "./words.ts";
 
@@ -60,7 +61,7 @@ export function Sidebar({ route, lists, starters, onStarter }: SidebarProps): Re
         {starters.length > 0 && (
           <Group name={words.tryOne}>
             {starters.map((starter) => {
-              const Icon = iconFor(`${starter.title} ${starter.prompt}`);
+              const Icon = iconFor(starter.title, starter.prompt);
               return (
                 <li key={starter.title}>
                   <button type="button" className={`${ITEM} w-full text-left`} onClick={() => onStarter(starter)}>
@@ -161,12 +162,16 @@ function Foot(): ReactNode {
   const words = useWords();
   const { feed } = useSite();
   const model = useAbout()?.model;
-  const isLive = useSyncExternalStore(feed.watch, () => feed.isLive);
+  // an answer that does not get through knows it before the feed does
+  const isStuck = [...useHands().deliveries.values()].some(({ state }) => state === "undelivered");
+  const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
+  const isUp = useSyncExternalStore(CONNECTION.subscribe, () => CONNECTION.isUp);
+  const isLive = useSyncExternalStore(feed.watch, () => feed.isLive) && isUp && !isOut && !isStuck;
   return (
     <div className="mx-3.5 border-t border-line px-1.5 pt-3 pb-4 text-xs text-muted">
       <p role="status" className={`flex items-center gap-2 ${isLive ? "text-green" : "text-amber"}`}>
         <span className="size-1.5 shrink-0 rounded-full bg-current" aria-hidden="true" />
-        {isLive ? words.connected : words.notConnected}
+        {isLive ? words.connected : isOut ? words.signedOut : words.notConnected}
       </p>
       <div className="mt-1 -mr-1.5 -mb-1 flex items-center gap-0.5">
         <p className="mr-auto [overflow-wrap:anywhere]">{model?.startsWith("scripted") ? words.scripted : model}</p>

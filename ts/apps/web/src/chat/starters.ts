@@ -1,5 +1,5 @@
 // What a newcomer may ask, as the agent says it, and pictures for it.
-import { Camera, ClipboardCopy, CloudSun, ExternalLink, FileUp, HelpCircle, Lightbulb, List, type LucideIcon, MapPin, MessageSquare, Palette, ShieldCheck, Type, Unplug } from "lucide-react";
+import { Camera, ClipboardCopy, CloudSun, ExternalLink, FileUp, HelpCircle, Lightbulb, List, type LucideIcon, MapPin, MessageSquare, Palette, ShieldCheck, Thermometer, Timer, Type, Unplug } from "lucide-react";
 
 export interface Starter {
   readonly title: string;
@@ -21,9 +21,12 @@ const SIGNS: readonly (readonly [RegExp, LucideIcon])[] = [
   [/\b(choose|lunch)\b/i, List],
   [/\bname\b/i, Type],
   [/\b(plug|story)\b/i, Unplug],
+  [/\b(thermometer|warm)\b/i, Thermometer],
+  [/\bseconds\b/i, Timer],
 ];
 
-/** By a word that says what it is about. */
-export function iconFor(text: string): LucideIcon {
-  return SIGNS.find(([words]) => words.test(text))?.[1] ?? MessageSquare;
+/** By a word that says what it is about, in its title first. */
+export function iconFor(...texts: readonly string[]): LucideIcon {
+  const found = texts.flatMap((text) => SIGNS.filter(([words]) => words.test(text)));
+  return found[0]?.[1] ?? MessageSquare;
 }

@@ -23,7 +23,7 @@ export function Welcome({ onStarter }: { onStarter: (starter: Starter) => void }
       {first.length > 0 && (
         <ul className="mt-7 grid gap-3 sm:grid-cols-2" aria-label={words.tryOne}>
           {first.map((starter) => {
-            const Icon = iconFor(`${starter.title} ${starter.prompt}`);
+            const Icon = iconFor(starter.title, starter.prompt);
             return (
               <li key={starter.title} className="min-w-0">
                 <button type="button" onClick={() => onStarter(starter)} className="flex h-full w-full items-center gap-3 rounded-card border border-line bg-surface px-4 py-3.5 text-left hover:border-accent/50 hover:shadow-soft">
@@ -40,7 +40,7 @@ export function Welcome({ onStarter }: { onStarter: (starter: Starter) => void }
           <h3 className="mt-8 mb-2.5 text-xs text-muted">{words.moreToTry}</h3>
           <ul className="flex flex-wrap gap-2">
             {more.map((starter) => {
-              const Icon = iconFor(`${starter.title} ${starter.prompt}`);
+              const Icon = iconFor(starter.title, starter.prompt);
               return (
                 <li key={starter.title}>
                   <button type="button" title={starter.about} onClick={() => onStarter(starter)} className="flex items-center gap-2 rounded-full border border-line bg-surface px-3 py-1.5 text-[13px] hover:border-accent/50">

@@ -88,7 +88,7 @@ const states = (): readonly CardView[] => [
   view("confirm", { input: { message: "Delete 12 old drafts?" }, state: left(7) }),
   view("confirm", { input: { message: "Delete 12 old drafts?" }, state: { name: "parked", deadline: Date.now() + 3 * 86_400_000 } }),
   view("unknown", { tool: "client_studio_scan", executor: "client", state: { name: "no-client", client: "studio-mac", since: Date.now() - 125_000 } }),
-  view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "open", deadline: undefined, note: "You are signed out. Nothing was allowed or denied: decide again." } }),
+  view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "open", deadline: undefined, note: "You were signed out. Nothing was allowed or denied: decide again." } }),
   view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "sending" } }),
   view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "parked", deadline: Date.now() + 3 * 86_400 * SECOND_MS } }),
   over("confirm", "user_confirm", { message: "Delete 12 old drafts?" }, { state: { name: "timed-out", afterSec: 60 } }),

@@ -7,7 +7,7 @@ import { useAsked } from "./ask.ts";
 import { Card, Json, Missing, Nothing } from "./elements.tsx";
 import { EventLines } from "./events-list.tsx";
 import { iconOfTool } from "./icons.tsx";
-import { agoOf, count, durationOf } from "./words.ts";
+import { agoOf, count, durationOf, longOf } from "./words.ts";
 
 export function ClientsView(): ReactNode {
   const { answer } = useAsked<{ readonly clients: readonly InspectedClient[] }>("/clients", 2_000);
@@ -61,8 +61,8 @@ function ToolCard({ tool }: { tool: InspectedTool }): ReactNode {
           <Icon size={15} className="shrink-0 text-muted" aria-hidden="true" />
           <span className="font-medium">{tool.name}</span>
           <Pill tone="grey">{tool.clientId ?? WHERE[tool.executor] ?? tool.executor}</Pill>
-          {tool.asks && <Pill tone="amber">asks first</Pill>}
-          {tool.timeout !== null && <Pill tone="grey">{tool.timeout} s to answer</Pill>}
+          {tool.asks && <Pill tone="amber">needs approval</Pill>}
+          {tool.timeout !== null && <Pill tone="grey">{longOf(tool.timeout)} to answer</Pill>}
           <span className="w-full min-w-0 truncate text-[13px] text-muted">{tool.description.split("\n")[0]}</span>
         </summary>
         <div className="flex flex-col gap-2 border-t border-line p-4">

@@ -111,7 +111,7 @@ function RunAndCall({ runId, callId }: { runId: string | undefined; callId: stri
   useEffect(() => setRunning(shown?.run.state === "running"), [shown]);
   const back: Route = runId === undefined ? { tab: "runs" } : { tab: "runs", runId };
   useEscape(callId === undefined ? undefined : back);
-  const nothing = <Nothing icon={ChartNoAxesGantt}>{callId === undefined ? "Pick a run to see what took its time." : "Started outside a chat: this call was made by a program."}</Nothing>;
+  const nothing = <Nothing icon={ChartNoAxesGantt}>{callId === undefined ? "Select a run to see where its time went." : "Started outside a chat: this call was made by a program."}</Nothing>;
   return (
     <>
       <main className={`min-h-0 min-w-0 flex-1 overflow-y-auto ${runId === undefined && callId === undefined ? "max-[760px]:sr-only" : ""}`}>

@@ -5,7 +5,7 @@ import { type ReactNode, useEffect, useRef, useState } from "react";
 import { type Answer, askOnce, useAsked } from "./ask.ts";
 import { Missing, Nothing } from "./elements.tsx";
 import { hrefOf } from "./route.ts";
-import { agoOf, noteOf, STATES, stateOf, toneOf } from "./words.ts";
+import { agoOf, hasFailure, noteOf, STATES, stateOf, toneOf } from "./words.ts";
 
 const DOTS = { amber: "bg-amber", blue: "bg-accent", green: "bg-green", red: "bg-red", grey: "bg-muted" } as const;
 const STILL_TYPING_MS = 180;
@@ -103,7 +103,7 @@ function RunItem({ run, isChosen }: { run: InspectedRunRow; isChosen: boolean })
       <span className="line-clamp-2 font-medium wrap-anywhere">{run.title || "A run without words"}</span>
       <span className="text-xs text-muted tabular-nums">{agoOf(run.startedAt, Date.now())}</span>
       <span className="sr-only">{stateOf(run.state).words}. </span>
-      <span className="col-span-2 col-start-2 truncate text-xs text-muted">{noteOf(run)}</span>
+      <span className={`col-span-2 col-start-2 truncate text-xs ${hasFailure(run) ? "text-red" : "text-muted"}`}>{noteOf(run)}</span>
     </a>
   );
 }

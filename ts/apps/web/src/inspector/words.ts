@@ -36,7 +36,8 @@ export function tenthsOf(whole: number, parts: readonly number[]): readonly numb
   return tenths.map((each) => each * 100);
 }
 
-function longOf(seconds: number): string {
+/** Whole seconds and more: 5 min, 2 h 10 min. */
+export function longOf(seconds: number): string {
   const units = [["d", 86_400], ["h", 3_600], ["min", 60], ["s", 1]] as const;
   const first = units.findIndex(([, size]) => seconds >= size);
   const [unit, size] = units[Math.max(first, 0)]!;
@@ -117,6 +118,14 @@ export function noteOf(run: InspectedRunRow): string {
   return run.state === "running" ? done : `${done}, ${durationOf(run.seconds)}`;
 }
 
+/** `skipped by the user`, `declined by the user`: the person wanted it so, and nothing broke. */
+const BY_CHOICE = " by the user";
+
+/** Whether something broke in a run that came to its end all the same. */
+export function hasFailure({ state, trouble }: InspectedRunRow): boolean {
+  return state === "done" && trouble?.outcome === "failure" && !trouble.told.endsWith(BY_CHOICE);
+}
+
 function troubleOf({ tool, outcome, told }: { tool: string; outcome: string; told: string }): string {
   switch (outcome) {
     case "denied":
@@ -126,7 +135,7 @@ function troubleOf({ tool, outcome, told }: { tool: string; outcome: string; tol
     case "cancelled":
       return `${tool} was cancelled`;
     default:
-      return `${tool} failed: ${told}`;
+      return told.endsWith(BY_CHOICE) ? `${tool} was ${told.slice(0, -BY_CHOICE.length)}` : `${tool} failed: ${told}`;
   }
 }
 
@@ -134,12 +143,9 @@ export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** A colour for a run in the list; what it says stands in words beside it. */
+/** The colour of a run's state, in the list and in its head: red is for runs that failed, not for a call that did. */
 export function toneOf(run: InspectedRunRow): Tone {
-  if (run.state === "done" && run.trouble !== undefined) {
-    return run.trouble.outcome === "failure" ? "red" : "grey";
-  }
-  return stateOf(run.state).tone;
+  return run.state === "done" && run.trouble !== undefined ? "grey" : stateOf(run.state).tone;
 }
 
 export const OUTCOMES: Readonly<Record<string, { readonly words: string; readonly tone: Tone }>> = {

@@ -14,21 +14,27 @@ interface Press {
 
 /** Whether a person pressed it, and on what they could see. */
 export function isDeliberate({ nativeEvent }: Press): boolean {
-  const { isTrusted, detail, repeat } = nativeEvent as Event & { detail?: number; repeat?: boolean };
+  const { isTrusted, detail, repeat } = nativeEvent as UIEvent & { repeat?: boolean };
   const now = performance.now();
-  const isDouble = (detail ?? 0) > 1 && now - clickedBefore < SETTLED_MS;
+  const isDouble = detail !== 0 && isSoon && (isSame || detail > 1);
   return isTrusted === true && repeat !== true && !isDouble && now - seenAt >= SETTLED_MS;
 }
 
-/** When the click before the last one was, and when the page was last turned to. */
-let clickedBefore = Number.NEGATIVE_INFINITY;
-let clickedAt = Number.NEGATIVE_INFINITY;
+/** When and where a pointer was pressed last, also on what is off and hears no click; whether that was soon after the press before it,
+ * and on the same thing; and when the page was last turned to. */
+let pressedAt = Number.NEGATIVE_INFINITY;
+let pressedOn: EventTarget | null = null;
+let isSoon = false;
+let isSame = false;
 let seenAt = Number.NEGATIVE_INFINITY;
 let watchers = 0;
 
-function noteClick(): void {
-  clickedBefore = clickedAt;
-  clickedAt = performance.now();
+function notePress({ target }: Event): void {
+  const now = performance.now();
+  isSoon = now - pressedAt < SETTLED_MS;
+  isSame = target === pressedOn;
+  pressedAt = now;
+  pressedOn = target;
 }
 
 function noteSight(): void {
@@ -44,12 +50,12 @@ export function cardsMoved(): void {
 
 function watch(): () => void {
   if ((watchers += 1) === 1) {
-    document.addEventListener("click", noteClick, true);
+    document.addEventListener("pointerdown", notePress, true);
     document.addEventListener("visibilitychange", noteSight);
   }
   return () => {
     if ((watchers -= 1) === 0) {
-      document.removeEventListener("click", noteClick, true);
+      document.removeEventListener("pointerdown", notePress, true);
       document.removeEventListener("visibilitychange", noteSight);
     }
   };

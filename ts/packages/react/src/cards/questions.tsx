@@ -6,10 +6,22 @@ import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
 import { AllowButton } from "./deliberate.tsx";
-import { Button, Frame } from "./frame.tsx";
+import { Button, type ButtonProps, Frame } from "./frame.tsx";
 import { InputTable } from "./input.tsx";
 
 type Card = { readonly view: CardView };
+
+/** The buttons of a question that is typed or chosen. */
+export function SendOrSkip({ view, ...sending }: Card & ButtonProps): ReactNode {
+  const { isOff, skip } = useAnswer(view);
+  const words = useWords();
+  return (
+    <>
+      <Button look="main" {...sending}>{words.sendAnswer}</Button>
+      <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>
+    </>
+  );
+}
 
 export function ConfirmCard({ view }: Card): ReactNode {
   const { isOff, answer } = useAnswer(view);
@@ -48,7 +60,7 @@ function inputOf({ call }: CardView): Readonly<Record<string, unknown>> {
 const MANY = 10_000;
 
 export function TextCard({ view }: Card): ReactNode {
-  const { isOff, answer, skip } = useAnswer(view);
+  const { isOff, answer } = useAnswer(view);
   const words = useWords();
   const [text, setText] = useDraft(view, "text", "");
   const id = useId();
@@ -61,14 +73,8 @@ export function TextCard({ view }: Card): ReactNode {
       answer(text);
     }
   };
-  const actions = (
-    <>
-      <Button look="main" type="submit" form={id} disabled={!isSendable}>{words.sendAnswer}</Button>
-      <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>
-    </>
-  );
   return (
-    <Frame view={view} title={title} context={words.textContext} actions={actions}>
+    <Frame view={view} title={title} context={words.textContext} actions={<SendOrSkip view={view} type="submit" form={id} disabled={!isSendable} />}>
       <Rest view={view} />
       <form id={id} onSubmit={send}>
         <input className="fh-input" aria-label={title} aria-invalid={isTooLong} value={text} disabled={isOff} onChange={(event) => setText(event.target.value)} />
@@ -81,7 +87,7 @@ export function TextCard({ view }: Card): ReactNode {
 const RADIOS_AT_MOST = 5;
 
 export function SelectCard({ view }: Card): ReactNode {
-  const { isOff, answer, skip } = useAnswer(view);
+  const { isOff, answer } = useAnswer(view);
   const words = useWords();
   const [chosen, setChosen] = useDraft(view, "chosen", "");
   const name = useId();
@@ -94,14 +100,8 @@ export function SelectCard({ view }: Card): ReactNode {
       answer(options[Number(chosen)]);
     }
   };
-  const actions = (
-    <>
-      <Button look="main" type="submit" form={name} disabled={!isSendable}>{words.sendAnswer}</Button>
-      <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>
-    </>
-  );
   return (
-    <Frame view={view} title={label} context={words.chooseOne} actions={actions}>
+    <Frame view={view} title={label} context={words.chooseOne} actions={<SendOrSkip view={view} type="submit" form={name} disabled={!isSendable} />}>
       <Rest view={view} />
       <form id={name} onSubmit={send}>
         {options.length <= RADIOS_AT_MOST ? (
@@ -141,17 +141,11 @@ function optionsOf(view: CardView): readonly unknown[] {
 }
 
 export function ColorCard({ view }: Card): ReactNode {
-  const { isOff, answer, skip } = useAnswer(view);
+  const { isOff, answer } = useAnswer(view);
   const words = useWords();
   const [hex, setHex] = useDraft(view, "hex", "#3b5bdb");
-  const actions = (
-    <>
-      <Button look="main" disabled={isOff} onClick={() => answer({ hex })}>{words.sendAnswer}</Button>
-      <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>
-    </>
-  );
   return (
-    <Frame view={view} title={questionOf(view)} context={words.colorContext} actions={actions}>
+    <Frame view={view} title={questionOf(view)} context={words.colorContext} actions={<SendOrSkip view={view} disabled={isOff} onClick={() => answer({ hex })} />}>
       <label className="fh-color">
         <input type="color" aria-label={questionOf(view)} value={hex} disabled={isOff} onChange={(event) => setHex(event.target.value)} />
         <code>{hex}</code>

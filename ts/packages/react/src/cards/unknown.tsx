@@ -4,11 +4,12 @@ import { toolTitle } from "../sentences.ts";
 import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
-import { Button, Frame, Note } from "./frame.tsx";
+import { Frame, Note } from "./frame.tsx";
 import { InputTable } from "./input.tsx";
+import { SendOrSkip } from "./questions.tsx";
 
 export function UnknownCard({ view }: { view: CardView }): ReactNode {
-  const { isOff, answer, skip } = useAnswer(view);
+  const { isOff, answer } = useAnswer(view);
   const words = useWords();
   const [text, setText] = useDraft(view, "text", "");
   const [isWrong, setWrong] = useState(false);
@@ -22,15 +23,9 @@ export function UnknownCard({ view }: { view: CardView }): ReactNode {
       answer(read === undefined ? text : read.value);
     }
   };
-  const actions = (
-    <>
-      <Button look="main" disabled={isOff || text.trim() === ""} onClick={send}>{words.sendAnswer}</Button>
-      <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>
-    </>
-  );
   const input = view.call.phase === "writing" ? {} : (view.call.input as Readonly<Record<string, unknown>>);
   return (
-    <Frame view={view} title={toolTitle(view)} context={view.tool?.description?.split("\n", 1)[0] || view.call.tool} aside={<code className="fh-mono">{view.call.tool}</code>} actions={actions}>
+    <Frame view={view} title={toolTitle(view)} context={view.tool?.description?.split("\n", 1)[0] || view.call.tool} aside={<code className="fh-mono">{view.call.tool}</code>} actions={<SendOrSkip view={view} disabled={isOff || text.trim() === ""} onClick={send} />}>
       {Object.keys(input).length > 0 && <InputTable input={input} />}
       {schema != null && <pre className="fh-json" tabIndex={0}>{JSON.stringify(schema, undefined, 1)}</pre>}
       <label className="fh-field">

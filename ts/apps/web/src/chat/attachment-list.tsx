@@ -1,0 +1,25 @@
+// The files that go with the next message, and how they get to the server: loaded with the first of them.
+import { FileText, X } from "lucide-react";
+import type { ReactNode } from "react";
+import type { Attachment, Attachments } from "./attachments.ts";
+import { fill, useWords } from "./words.ts";
+
+export { upload } from "@farhand/react";
+
+export function AttachmentList({ files: { list, remove } }: { files: Attachments }): ReactNode {
+  return <ul className="flex flex-wrap gap-2 px-1 pt-1 pb-2">{list.map((each) => <li key={each.key} className="min-w-0 max-w-full"><Chip file={each} onRemove={() => remove(each.key)} /></li>)}</ul>;
+}
+
+function Chip({ file, onRemove }: { file: Attachment; onRemove: () => void }): ReactNode {
+  const words = useWords();
+  const tone = file.state === "failed" ? "border-red/40 bg-red-tint text-red" : "border-line bg-surface";
+  return (
+    <span className={`flex items-center gap-2 rounded-lg border py-1 pr-1 pl-2.5 text-[13px] ${tone}`}>
+      <FileText size={14} className="shrink-0" aria-hidden="true" />
+      <span className="max-w-44 truncate">{file.name}</span>
+      {file.state === "uploading" && <progress max={1} value={file.share} aria-label={fill(words.uploading, { name: file.name })} className="fh-progress w-14!" />}
+      {file.state === "failed" && <span role="alert" className="text-xs">{file.reason}</span>}
+      <button type="button" aria-label={fill(words.removeFile, { name: file.name })} className="grid size-6 place-items-center rounded-md hover:bg-sunken" onClick={onRemove}><X size={13} aria-hidden="true" /></button>
+    </span>
+  );
+}
