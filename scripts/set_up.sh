@@ -86,14 +86,17 @@ need_postgresql() {
     has_postgresql || stop "postgresql is installed, but initdb cannot be found"
 }
 
-# the tests use the distribution's browser, which gets security updates; none is downloaded
+# the tests use the distribution's browser, which gets security updates; none is downloaded. Without its headless
+# shell they take longer
 need_chromium() {
-    if [ "$purpose" != dev ] || command -v chromium >/dev/null; then return; fi
+    if [ "$purpose" != dev ]; then return; fi
+    if command -v chromium >/dev/null && command -v chromium-headless-shell >/dev/null; then return; fi
+    if [ "$(id -u)" != 0 ] && command -v chromium >/dev/null; then return; fi
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
         stop "chromium is missing and the browser tests need it; install it (Debian: apt install chromium), then run make again"
     fi
     echo "set-up: installing chromium for the tests ..."
-    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium fonts-dejavu-core; } >/dev/null ||
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends chromium chromium-headless-shell fonts-dejavu-core; } >/dev/null ||
         stop "apt could not install chromium, see the error above; check the network, then run make again"
     command -v chromium >/dev/null || stop "chromium is installed, but cannot be found"
 }

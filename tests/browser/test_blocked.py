@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from typing import Any
 
-from playwright.async_api import FilePayload, Route, expect
+import pytest
+from playwright.async_api import Browser, FilePayload, Route, expect
 
+from tests.browser.chromium import chromium
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess
 
 TOO_LARGE = 10 * 1024 * 1024 + 1
+
+
+@pytest.fixture(scope="module")
+async def browser(built: None) -> AsyncIterator[Browser]:
+    async with chromium(has_camera=True) as browser:
+        yield browser
 
 
 async def test_a_blocked_place_says_what_to_do_and_can_be_tried_again(

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Browser, Locator, expect
 
+from tests.browser.chromium import chromium
 from tests.browser.visitor import Visitor
 from tests.requirement import requirement
+
+
+@pytest.fixture(scope="module")
+async def browser(built: None) -> AsyncIterator[Browser]:
+    async with chromium(has_camera=True) as browser:
+        yield browser
 
 
 async def test_a_question_is_answered_yes(guest: Visitor) -> None:

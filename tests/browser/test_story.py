@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
 
-from playwright.async_api import expect
+import pytest
+from playwright.async_api import Browser, expect
 
+from tests.browser.chromium import chromium
 from tests.browser.visitor import Visitor
 from tests.requirement import requirement
+
+
+@pytest.fixture(scope="module")
+async def browser(built: None) -> AsyncIterator[Browser]:
+    async with chromium(has_camera=True) as browser:
+        yield browser
 
 
 @requirement("demo:offline")

@@ -254,6 +254,10 @@ async def test_a_message_that_never_reached_the_server_is_given_back_when_it_is_
 ) -> None:
     guest.expects_to_be_cut_off()
     await guest.new_chat()
+    # the part of the page that shows a talk is loaded after the first paint
+    await guest.page.wait_for_function(
+        "performance.getEntriesByType('resource').some((each) => each.name.includes('/message-list-'))"
+    )
     await guest.page.context.set_offline(True)
     await guest.says("A long thought")
     await guest.presses("Stop")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -241,8 +240,6 @@ class Face:
     sockets: tuple[SocketRoute, ...] = ()
     refusal_headers: RefusalHeaders | None = None
     """Headers of a refusal; they replace the server's headers of the same name."""
-    serving: Callable[[], AbstractAsyncContextManager[None]] | None = None
-    """A context that stays open while the app serves."""
 
 
 class RunEncoder(Protocol):
