@@ -81,7 +81,8 @@ class Worker:
                 try:
                     await self._serve(group, ready)
                 except BaseException:
-                    # cancelled: from now on the group accepts no tasks, while the log may still report runs
+                    # from now on the group accepts no tasks, while the log may still report runs
+                    self._group = None
                     self._end()
                     raise
         finally:
@@ -229,8 +230,7 @@ class Worker:
             chore.cancel()
 
     def _end(self) -> None:
-        """Starts nothing more, and ends what is being advanced."""
-        self._stopping.set()
+        """Ends what is being advanced."""
         self._active.end()
         self.direct.end()
 
