@@ -20,10 +20,10 @@ from starlette.requests import HTTPConnection
 from bench.dialects import PACE_SEC
 from bench.pending import Pending
 from bench.words import CHAT, words
-from farhand import Agent, Limits, Principal, Settings, create_app, tool
+from farhand import Agent, Limits, Principal, Settings, create_app, models, tool
 from farhand.cli.serve import listen, serve_process
 from farhand.messages import ResultsMessage, UserMessage, text_of
-from farhand.models import CallDone, CallStart, InputDelta, ModelEvent, OpenAIChat, Prompt, Stop, TextDelta
+from farhand.models import CallDone, CallStart, InputDelta, ModelEvent, Prompt, Stop, TextDelta
 from farhand.server.app import App
 from farhand.store.base import Store
 from farhand.store.sqlite.store import SqliteStore
@@ -107,7 +107,8 @@ def make_app(store: str, provider: str | None = None) -> App:
 
 
 def _asking(provider: str) -> Agent:
-    model = OpenAIChat("m", base_url=f"{provider}/v1", api_key="none")
+    # loaded by its name, so that a server without it does not load its library
+    model = models.OpenAIChat("m", base_url=f"{provider}/v1", api_key="none")
     return Agent(model=model, frontend_tools=[open_url])
 
 

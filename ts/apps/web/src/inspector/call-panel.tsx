@@ -106,11 +106,11 @@ function Payload({ call }: { call: InspectedCall }): ReactNode {
 
 function Choice({ wires, wire, onChoose }: { wires: readonly InspectedWire[]; wire: InspectedWire | undefined; onChoose: (name: string) => void }): ReactNode {
   if (wire === undefined) {
-    return <p className="m-0 text-[13px] text-muted">No wire told this call.</p>;
+    return <p className="m-0 text-[13px] text-muted">This call was sent over no protocol.</p>;
   }
   return (
     <label className="flex items-center gap-2 text-xs text-muted">
-      As told by
+      Protocol
       <select value={wire.name} onChange={({ target }) => onChoose(target.value)} className="rounded-md border border-line bg-surface px-1.5 py-0.5 text-xs text-text">
         {wires.map(({ name }) => <option key={name} value={name}>{name}</option>)}
       </select>
