@@ -21,7 +21,7 @@ READY_WITHIN_SEC = 30
 ALL = (
     "search_path", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "jit",
     "tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count", "tcp_user_timeout",
-    "enable_seqscan", "plan_cache_mode", "synchronous_commit",
+    "enable_seqscan", "enable_hashjoin", "enable_mergejoin", "plan_cache_mode", "synchronous_commit",
 )  # fmt: skip
 
 

@@ -17,7 +17,6 @@ NAMES = {
     batch.REQUESTS: "requests",
     batch.VERSIONS: "versions",
     queries.LOAD: "load",
-    queries.ROWS: "rows",
     queries.FIND_TOOL: "tool",
     **{sql: f"find {kind}" for kind, sql in queries.FIND_CALL.items()},
     **{sql: f"count {what}" for what, sql in queries.COUNT.items()},

@@ -70,6 +70,7 @@ class Worker:
         """Whether it was logged that the store is down."""
         context.log.on_run = self._follow
         context.log.on_doubt = self._adopt_later
+        context.log.is_active = self._active.__contains__
 
     async def serve(self, ready: asyncio.Event) -> None:
         """Runs until `stop()`: the watchers of wakes, deadlines and strays, and every run of this process."""

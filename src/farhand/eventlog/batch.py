@@ -33,6 +33,7 @@ from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.core.thread import File, Message, ResultsMessage, UserMessage
 from farhand.core.tool import Tool
+from farhand.errors import NameTaken
 from farhand.eventlog.codec import Body, encode_body, encode_snapshot
 from farhand.eventlog.thread_cache import CachedThread, Key
 from farhand.store.base import Append, Lease, ThreadRow
@@ -96,6 +97,12 @@ class ThreadBatch(Struct, eq=False):
             return self.is_stored
         self.commands.append(pending)
         return True
+
+    def fail_requests(self) -> None:
+        """Another thread has a request id of these commands."""
+        taken = NameTaken("This request id was used for another call.", hint="Use a new one.")
+        fail([each for each in self.commands if each.has_request], taken)
+        self.commands = [each for each in self.commands if not each.has_request]
 
     def append(self, *, worker: str, lease_until: float, known_tools: set[str]) -> Append:
         owner, thread_id = self.cached.key

@@ -61,8 +61,7 @@ A = TypeVar("A")
 T = TypeVar("T")
 
 RECHECK_SEC = 2.0
-"""Where other processes write too: a subscriber checks the log after this much silence, since a hint may be
-lost."""
+"""Where other processes write too, a hint may be lost: silence after which a subscriber checks the log."""
 PLACES = 100_000
 TOOLS = 1_000
 SNAPSHOTS_AT_ONCE = 100
@@ -81,6 +80,8 @@ class EventLog(Threads):
         self.on_doubt: Callable[[Key, Run | None], None] = lambda key, run: None
         """Called for a thread whose last append may not be stored, with its run as that append would leave
         it; where other processes write too, only if this process claimed the run with it."""
+        self.is_active: Callable[[str], bool] = lambda run_id: False
+        """Whether this process advances the run with this id."""
         self._remote = RemoteReaders(self.broker)
         self._places: OrderedDict[str, Key] = OrderedDict()
         """The threads of runs, calls and approvals, by id: the most recent ones."""
@@ -337,7 +338,7 @@ class EventLog(Threads):
             if len(threads) < SNAPSHOTS_AT_ONCE or not any(covered):
                 break
         old = await self.store.purge(before=before)
-        self.forget_rows()
+        self._cache.forget_rows()
         return old
 
     async def _cover(self, owner: Owner, thread_id: str) -> bool:
@@ -439,6 +440,10 @@ class EventLog(Threads):
         for call in thread.open_calls():
             self._note_places(call, (thread.owner, thread.thread_id))
 
+    def is_followed(self, thread: ThreadState) -> bool:
+        has_readers = self.broker.has(thread_topic(thread.owner, thread.thread_id))
+        return has_readers or (thread.run is not None and self.is_active(thread.run.run_id))
+
     def on_lost(self, key: Key) -> None:
         self.broker.invalidate(thread_topic(*key))
 
@@ -480,8 +485,7 @@ def _calls_of(thread: ThreadState, run_id: str) -> list[Call] | None:
 
 
 def _by_age(found: Sequence[FoundCall]) -> list[Call]:
-    """Oldest first; the calls of one step in the model's order. Leaves out calls that only remain to be
-    reported."""
+    """Oldest first; the calls of one step in the model's order. Those left to be reported are left out."""
     calls = [each.call for each in found if each.call.phase is not Phase.SETTLED]
     return sorted(calls, key=lambda call: (call.opened_at, call.thread_id, call.step, call.number))
 

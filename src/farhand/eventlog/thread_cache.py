@@ -34,7 +34,17 @@ class CachedThread:
     """A thread's state, with its size in the cache, what was added since its last snapshot, and the last rows
     of its run."""
 
-    __slots__ = ("key", "last_at", "rows", "rows_after", "size", "snapshot_size", "state", "tail_size")
+    __slots__ = (
+        "is_stale",
+        "key",
+        "last_at",
+        "rows",
+        "rows_after",
+        "size",
+        "snapshot_size",
+        "state",
+        "tail_size",
+    )
 
     def __init__(self, key: Key, state: ThreadState, *, snapshot_size: int, tail_size: int) -> None:
         self.key = key
@@ -45,6 +55,8 @@ class CachedThread:
         self.rows: list[RunEntries] = []
         """The entries of the rows after version `rows_after`, by run."""
         self.rows_after = state.version
+        self.is_stale = False
+        """Whether another process has appended since; what is decided on this state would be refused."""
         self.last_at: float | None = None
         """When its last row was appended, None for a thread that does not exist: it differs for another
         thread with the same name."""
@@ -110,6 +122,10 @@ class ThreadCache:
 
     def get(self, key: Key) -> CachedThread | None:
         return self._threads.get(key)
+
+    def is_stale(self, key: Key) -> bool:
+        cached = self._threads.get(key)
+        return cached is not None and cached.is_stale
 
     def put(self, cached: CachedThread) -> None:
         assert cached.key not in self._threads, "a thread has one state"

@@ -31,8 +31,7 @@ from farhand.core.position import Entry
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
-from farhand.core.tool import Tool
-from farhand.errors import NameTaken, StoreDown, Unreadable
+from farhand.errors import StoreDown, Unreadable
 from farhand.eventlog.batch import (
     Changes,
     Command,
@@ -104,6 +103,10 @@ class Threads:
     def on_loaded(self, thread: ThreadState) -> None:
         """Read from the log; what others appended since it was last cached was never published here."""
 
+    def is_followed(self, thread: ThreadState) -> bool:
+        """Whether somebody in this process waits for what other processes append to the thread."""
+        return True
+
     # -------------------------------------------------------------------------------------- decide and read
 
     @property
@@ -173,10 +176,15 @@ class Threads:
         return None if cached is None else cached.entries_of(run)
 
     def refresh(self, owner: Owner, thread_id: str) -> None:
-        """Another process has appended: the cached state catches up soon, and the changes are published
-        here."""
-        self._stale.add((owner, thread_id))
-        self._wake()
+        """Another process has appended: the cached state catches up, and the changes are published here; soon
+        if somebody waits for them, else with the next command."""
+        key = (owner, thread_id)
+        cached = self._cache.get(key)
+        if cached is None or self.is_followed(cached.state):
+            self._stale.add(key)
+            self._wake()
+        else:
+            cached.is_stale = True
 
     def refresh_all(self) -> None:
         """Hints were lost: every cached state may be stale."""
@@ -189,10 +197,6 @@ class Threads:
         cached = self._cache.get((owner, thread_id))
         if cached is not None:
             self._waiting += self._roll_back(cached)
-
-    def forget_rows(self) -> None:
-        """The store has removed old rows: drop the cached ones too."""
-        self._cache.forget_rows()
 
     async def flush(self) -> None:
         """Waits until nothing is pending."""
@@ -208,6 +212,8 @@ class Threads:
         if cached is None:
             self._keys_waiting.add(key)
             self._waiting.append(pending)
+            if self._cache.is_stale(key):
+                self._stale.add(key)
         else:
             self._decide(cached, pending)
         self._wake()
@@ -360,22 +366,17 @@ class Threads:
         batch.is_stored = isinstance(result, Appended)
         match result:
             case Appended():
-                self._remember_tools(append.tools)
+                if len(self._known_tools) > TOOLS_REMEMBERED:
+                    self._known_tools.clear()
+                self._known_tools.update([tool.version for tool in append.tools])
             case Moved():
                 # another process appended first: `_conclude` has the commands decided again
                 pass
             case RequestTaken():
-                taken = NameTaken("This request id was used for another call.", hint="Use a new one.")
-                fail([each for each in batch.commands if each.has_request], taken)
-                batch.commands = [each for each in batch.commands if not each.has_request]
+                batch.fail_requests()
             case OutOfTime(now=now):
                 # only for the decisions that follow: a clock may be set back
                 self._not_earlier = now
-
-    def _remember_tools(self, tools: tuple[Tool, ...]) -> None:
-        if len(self._known_tools) > TOOLS_REMEMBERED:
-            self._known_tools.clear()
-        self._known_tools.update([tool.version for tool in tools])
 
     def _give_up(self, batches: Collection[ThreadBatch], error: Exception) -> None:
         """Whether they were written is unknown: the log is read when a thread is needed again. The callers
@@ -474,6 +475,7 @@ class Threads:
 
     async def _catch_up(self, cached: CachedThread) -> None:
         owner, thread_id = cached.key
+        cached.is_stale = False
         # including the last cached row: if it is gone, the thread was purged, or deleted and created again
         version = cached.state.version
         rows = (await self.store.load(owner, thread_id, after=max(0, version - 1))).rows

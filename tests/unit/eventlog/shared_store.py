@@ -52,6 +52,7 @@ class RecordingThreads(Threads):
         self.events: list[tuple[str, tuple[Event, ...], bool]] = []
         self.losses: list[str] = []
         self.rollbacks: list[Changes] = []
+        self.follows = True
 
     def on_committed(self, key: Key, changes: Changes, at: float, *, is_own: bool) -> None:
         self.events.append((key[1], tuple(changes.events), is_own))
@@ -61,6 +62,9 @@ class RecordingThreads(Threads):
 
     def on_rolled_back(self, key: Key, changes: Changes) -> None:
         self.rollbacks.append(changes)
+
+    def is_followed(self, thread: ThreadState) -> bool:
+        return self.follows
 
 
 def rename(title: str) -> Command[None]:

@@ -313,12 +313,33 @@ async def test_a_purge_keeps_messages_in_a_snapshot_and_removes_the_rows(
     assert (await again.store.load(ANN, "t1", after=0)).rows == ()
 
 
+async def test_a_run_that_is_advanced_here_hears_of_its_stop_elsewhere(store: Store) -> None:
+    one, other = EventLog(store), EventLog(store)
+    here = ThreadStory(one)
+    run = await here.begin()
+    other.is_shared = True
+    await other.read(ANN, "t1", lambda thread: None)
+    told: list[RunState] = []
+    other.on_run = lambda run, is_own: told.append(run.state)
+    await one.decide(ANN, "t1", lambda thread, now: runs.stop(thread, run.run_id, "stopped"))
+    other._on_hint(THREAD_MOVED, thread_key(ANN, "t1"))
+    await other.flush()
+    assert told == [], "it is not advanced here"
+    other.is_active = lambda run_id: run_id == run.run_id
+    other._on_hint(THREAD_MOVED, thread_key(ANN, "t1"))
+    await other.flush()
+    assert told == [RunState.STOPPED]
+
+
 async def test_what_another_process_did_is_told_here(store: Store) -> None:
     one, other = EventLog(store), EventLog(store)
     here, there = ThreadStory(one), ThreadStory(other)
     run = await here.begin()
     await other.read(ANN, "t1", lambda thread: None)
-    with other.broker.subscribe("run_1") as events, other.broker.subscribe(thread_topic(ANN, "t9")) as lost:
+    with (
+        other.broker.subscribe("run_1", thread_topic(ANN, "t1")) as events,
+        other.broker.subscribe(thread_topic(ANN, "t9")) as lost,
+    ):
         await here.write("a")
         other._on_hint(THREAD_MOVED, thread_key(ANN, "t1"))
         other._on_hint(THREAD_MOVED, thread_key(ANN, "t9"))

@@ -283,6 +283,24 @@ async def test_subscribers_are_told_what_is_durable_here_and_elsewhere(store: Sh
     assert other.events == [("t1", events, False)]
 
 
+async def test_a_thread_that_nobody_follows_is_read_again_when_it_is_needed(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = Threads(store), RecordingThreads(store)
+    other.follows = False
+    await other.decide(ANN, "t1", rename("old"))
+    await one.decide(ANN, "t1", rename("new"))
+    read = _counted_loads(store, monkeypatch)
+    for _ in range(3):
+        other.refresh(ANN, "t1")
+    await other.flush()
+    assert read == []
+    appended = len(store.appended)
+    assert await other.decide(ANN, "t1", lambda thread, now: Decision(thread.title)) == "new"
+    assert (read, len(store.appended) - appended) == (["t1"], 1), "nothing was decided on the old state"
+    assert other.events[-1] == ("t1", (ThreadRenamed("new"),), False)
+
+
 async def test_who_cannot_be_told_what_happened_elsewhere_is_told_to_look(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -499,14 +517,7 @@ async def test_many_stale_threads_do_not_hold_up_a_command(
     threads = Threads(store)
     for number in range(9):
         await threads.decide(ANN, f"t{number}", rename("old"))
-    read: list[str] = []
-    load = store.load
-
-    async def counted(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
-        read.append(thread_id)
-        return await load(owner, thread_id, after=after)
-
-    monkeypatch.setattr(store, "load", counted)
+    read = _counted_loads(store, monkeypatch)
     threads.refresh_all()
     await threads.decide(ANN, "t0", rename("new"))
     assert len(read) <= 4, "the command came after a few of them"
@@ -534,3 +545,16 @@ async def test_a_subscriber_that_fails_keeps_nobody_waiting(
         await asyncio.gather(*(threads.decide(ANN, f"t{number}", rename("new")) for number in range(3)))
     assert await threads.read(ANN, "t2", lambda thread: thread.title) == "new"
     assert "a subscriber of the log failed" in caplog.text
+
+
+def _counted_loads(store: SharedStore, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The threads that are read from now on."""
+    read: list[str] = []
+    load = store.load
+
+    async def counted(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        read.append(thread_id)
+        return await load(owner, thread_id, after=after)
+
+    monkeypatch.setattr(store, "load", counted)
+    return read

@@ -84,17 +84,12 @@ IDLE_SEC = 3.0
 ALIVE_SEC = 1.0
 """How long the answer to that may take."""
 
-BY_INDEX = {"enable_seqscan": "off"}
-"""Every read has an index. A cached plan must not scan a table because it once was small."""
+BY_INDEX = {"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off"}
+"""Every read has an index, and finds the rows of its keys one by one. A cached plan must not scan a table
+because it once was small."""
 
-BY_KEY = {
-    **BY_INDEX,
-    "plan_cache_mode": "force_generic_plan",
-    "enable_hashjoin": "off",
-    "enable_mergejoin": "off",
-}
-"""Appends find every row by its key, and their statements are few: they are planned once, for tables of any
-size. By default, a planner without statistics scans whole tables."""
+BY_KEY = {**BY_INDEX, "plan_cache_mode": "force_generic_plan"}
+"""Statements of appends are few: they are planned once, for tables of any size."""
 
 _SETTINGS = {
     "application_name": "farhand",

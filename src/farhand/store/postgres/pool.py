@@ -5,6 +5,7 @@ A connection that was idle while the database restarted is found dead only when 
 are dropped and the work is tried once more on a new one. While the database cannot be reached, callers get an
 error at once instead of each waiting for its own connection to fail. If it accepts no more connections,
 callers share the existing ones. A read has one time limit overall: for its turn, a connection and the answer.
+Reads by key that arrive together share a statement, as appends share a transaction.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+
+from msgspec import Struct
 
 from farhand.errors import StoreDown
 from farhand.store.postgres.connection import (
@@ -33,6 +37,10 @@ from farhand.store.postgres.connection import (
 log = logging.getLogger("farhand.store")
 
 POOL_SIZE = 8
+LANES = 2
+"""Statements of one kind of reads by key that run at the same time: one long thread does not hold up all."""
+KEYS = 64
+"""Keys per statement: the first of a flood must not wait for the last."""
 READ_SEC = 5.0
 """How long a caller waits: for its turn, then for an answer, on as many connections as that takes."""
 RETRY_SEC = 0.25
@@ -268,3 +276,81 @@ async def _check_writable(connection: Connection) -> None:
     if not await is_writable(connection):
         connection.abort()
         raise ConnectionLost("the database accepts no writes; it is a replica, or was made read-only")
+
+
+class _Read(Struct, eq=False):
+    """Columns of one read, and its caller."""
+
+    key: tuple[object, ...]
+    rows: asyncio.Future[list[Columns]]
+
+
+class KeyedReads:
+    """Reads of single records by one statement. It takes the keys as columns, and the first column of its
+    rows is the place of their key, from 1. Reads that arrive in one turn of the loop, or while every lane is
+    busy, share a statement."""
+
+    def __init__(self, pool: Pool, sql: str) -> None:
+        self._pool = pool
+        self._sql = sql
+        self._waiting: deque[_Read] = deque()
+        self._lanes: set[asyncio.Task[None]] = set()
+        self._is_starting = False
+        """Whether a lane is about to take what waits."""
+
+    async def rows(self, *key: object) -> list[Columns]:
+        """The rows of this key; none if it holds a text that no record can hold."""
+        rows: asyncio.Future[list[Columns]] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Read(key, rows))
+        if not self._is_starting and len(self._lanes) < LANES:
+            self._is_starting = True
+            # without a group: it ends as soon as nothing waits, and nobody else waits for it
+            lane = asyncio.create_task(self._serve())  # noqa: TID251
+            self._lanes.add(lane)
+            lane.add_done_callback(self._lanes.discard)
+        return await rows
+
+    async def _serve(self) -> None:
+        self._is_starting = False
+        while self._waiting:
+            batch = [self._waiting.popleft() for _ in range(min(KEYS, len(self._waiting)))]
+            try:
+                await self._read(batch)
+            except BaseException:
+                # cancelled with the process
+                _fail(batch, StoreDown("The store is closed."))
+                raise
+
+    async def _read(self, batch: list[_Read]) -> None:
+        wanted = [read for read in batch if not read.rows.done()]
+        if not wanted:
+            return
+        columns = [list(column) for column in zip(*(read.key for read in wanted), strict=True)]
+        try:
+            rows = await self._pool.run(lambda connection: connection.fetch(self._sql, *columns))
+        except Unstorable:
+            await self._read_alone(wanted)
+        # of each caller, whatever it is: none is left waiting
+        except Exception as error:  # noqa: BLE001
+            _fail(wanted, error)
+        else:
+            found: dict[int, list[Columns]] = {}
+            for row in rows:
+                found.setdefault(row[0], []).append(row)
+            for place, read in enumerate(wanted, 1):
+                if not read.rows.done():
+                    read.rows.set_result(found.get(place, []))
+
+    async def _read_alone(self, batch: list[_Read]) -> None:
+        """One of them has a text that no record can hold: it finds nothing, and the others what they seek."""
+        if len(batch) == 1:
+            batch[0].rows.set_result([])
+            return
+        for read in batch:
+            await self._read([read])
+
+
+def _fail(batch: list[_Read], error: Exception) -> None:
+    for read in batch:
+        if not read.rows.done():
+            read.rows.set_exception(error)

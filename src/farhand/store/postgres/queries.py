@@ -18,21 +18,22 @@ R = TypeVar("R")
 
 _THREAD = "(SELECT thread_no FROM threads WHERE tenant = $1 AND subject = $2 AND thread_id = $3)"
 
-ROWS = f"""
-    SELECT version, at, body FROM log WHERE thread_no = {_THREAD} AND version > $4 ORDER BY version
-"""
-
-# one statement: both are from the same moment. The snapshot's row has the time of the thread's last append
-LOAD = f"""
-    WITH snapshot AS MATERIALIZED (
-        SELECT snapshots.version, written_at, snapshots.body
-        FROM snapshots JOIN threads USING (thread_no) WHERE thread_no = {_THREAD}
-    )
-    SELECT version, written_at AS at, body, true FROM snapshot
-    UNION ALL
-    SELECT version, at, body, false FROM log
-    WHERE thread_no = {_THREAD} AND version > coalesce((SELECT version FROM snapshot), 0)
-    ORDER BY version
+# one statement: the snapshot and the rows after it are from the same moment. The row of a snapshot has the
+# time of the thread's last append
+LOAD = """
+    SELECT place::int, part.version, part.at, part.body, part.is_snapshot
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
+            WITH ORDINALITY AS each (tenant, subject, thread_id, after, place)
+        JOIN threads USING (tenant, subject, thread_id)
+        CROSS JOIN LATERAL (
+            SELECT snapshots.version, written_at AS at, snapshots.body, true AS is_snapshot
+            FROM snapshots WHERE snapshots.thread_no = threads.thread_no AND after IS NULL
+            UNION ALL
+            SELECT log.version, log.at, log.body, false FROM log
+            WHERE log.thread_no = threads.thread_no AND log.version > coalesce(
+                after, (SELECT version FROM snapshots WHERE snapshots.thread_no = threads.thread_no), 0)
+        ) AS part
+    ORDER BY place, version
 """
 
 _CALLS = """
@@ -40,7 +41,11 @@ _CALLS = """
     FROM calls JOIN threads USING (thread_no)
 """
 
-_BY_KEY = _CALLS + " WHERE calls.tenant = $1 AND calls.subject = $2 AND calls.{0} = $3 LIMIT 1"
+_BY_KEY = """
+    SELECT place::int, calls.tenant, calls.subject, threads.thread_id, calls.call_id, calls.body
+    FROM unnest($1::text[], $2::text[], $3::text[]) WITH ORDINALITY AS each (tenant, subject, {0}, place)
+        JOIN calls USING (tenant, subject, {0}) JOIN threads USING (thread_no)
+"""
 
 FIND_CALL: dict[CallKey, str] = {
     "call": _BY_KEY.format("call_id"),
@@ -265,20 +270,18 @@ def open_calls_query(which: CallFilter) -> tuple[str, list[object]]:
 
 
 def loaded_of(rows: Sequence[Columns]) -> Loaded:
-    """From the rows of `LOAD`."""
-    if rows and rows[0][3]:
-        version, written_at, body, _ = rows[0]
-        return Loaded(tuple([row_of(row) for row in rows[1:]]), body, version, written_at)
-    return Loaded(tuple([row_of(row) for row in rows]))
-
-
-def row_of(row: Columns) -> Row:
-    return Row(row[0], row[1], row[2])
+    """From the rows of `LOAD` for one thread."""
+    log = [Row(version, at, body) for _, version, at, body, is_snapshot in rows if not is_snapshot]
+    if len(log) == len(rows):
+        return Loaded(tuple(log))
+    _, version, written_at, body, _ = rows[0]
+    return Loaded(tuple(log), body, version, written_at)
 
 
 def call_of(row: Columns) -> FoundCall:
-    """Read alone: raises `Unreadable` if it cannot be decoded."""
-    return FoundCall(Owner(row[0], row[1]), row[2], decode_alone(decode_call, row[4]))
+    """From a row of `FIND_CALL`: raises `Unreadable` if it cannot be decoded."""
+    _, tenant, subject, thread_id, _, body = row
+    return FoundCall(Owner(tenant, subject), thread_id, decode_alone(decode_call, body))
 
 
 def calls_of(rows: Sequence[Columns]) -> list[FoundCall]:

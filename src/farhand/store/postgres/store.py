@@ -50,7 +50,7 @@ from farhand.store.postgres.connection import (
     place_of,
 )
 from farhand.store.postgres.notify import FeedWriter, Notifier
-from farhand.store.postgres.pool import Pool
+from farhand.store.postgres.pool import KeyedReads, Pool
 from farhand.store.postgres.purge import count_old, delete_thread, purge, rebuild_thread, remove_files
 from farhand.store.postgres.schema import prepare
 from farhand.store.presence import Absence, Seat, Streams
@@ -78,6 +78,8 @@ class PostgresStore:
         self._place = place
         self._clock = clock
         self._pool = Pool(place)
+        self._threads = KeyedReads(self._pool, queries.LOAD)
+        self._calls = {kind: KeyedReads(self._pool, sql) for kind, sql in queries.FIND_CALL.items()}
         self._appends = AppendQueue(place, clock, sender)
         self._notifier = Notifier(place, self._pool, sender)
         self._feed = FeedWriter(place.channel, sender, clock)
@@ -112,13 +114,10 @@ class PostgresStore:
         return await compare_versions(self._pool, appends, self._clock) if appends else []
 
     async def load(self, owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
-        if after is None:
-            return queries.loaded_of(await self._pool.fetch(queries.LOAD, *_key(owner), thread_id))
-        rows = await self._pool.fetch(queries.ROWS, *_key(owner), thread_id, after)
-        return Loaded(tuple([queries.row_of(row) for row in rows]))
+        return queries.loaded_of(await self._threads.rows(*_key(owner), thread_id, after))
 
     async def find_call(self, owner: Owner, kind: CallKey, value: str) -> FoundCall | None:
-        rows = await self._pool.fetch(queries.FIND_CALL[kind], *_key(owner), value)
+        rows = await self._calls[kind].rows(*_key(owner), value)
         return queries.call_of(rows[0]) if rows else None
 
     async def open_calls(self, which: CallFilter, *, limit: int = 1000) -> list[FoundCall]:

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 import pytest
 
 from farhand.errors import BadSetting, StoreDown
-from farhand.store.base import Loaded
 from farhand.store.postgres import PostgresStore, append, connection, notify, pool
 from farhand.store.postgres.connection import Connection, connect, place_of
 from farhand.testing import FakeClock
@@ -129,8 +128,8 @@ async def test_where_there_is_no_room_for_more_connections_readers_share_those_t
     address = await _limited(cluster, beside, connections=4)
     store = await PostgresStore.open(address, clock)
     for _ in range(5):
-        found = await asyncio.gather(*(store.load(ANN, f"t{number}") for number in range(40)))
-        assert found == [Loaded(())] * 40
+        found = await asyncio.gather(*(store.find_run(ANN, f"run_{number}") for number in range(40)))
+        assert found == [None] * 40
     assert caplog.text.count("accepts no more connections") == 1
     await store.close()
 

@@ -1,29 +1,31 @@
-"""How statements are planned, and what a list does with a record that cannot be read."""
+"""How statements are planned and shared, and what a list does with a record that cannot be read."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
 
 from farhand.core.client import Client
-from farhand.errors import Unreadable
+from farhand.errors import StoreDown, Unreadable
 from farhand.store import records
-from farhand.store.base import CallFilter
+from farhand.store.base import CallFilter, Loaded
 from farhand.store.open import inspect_store
 from farhand.store.postgres import PostgresStore, batch, purge, queries
 from farhand.store.postgres.batch import EncodedAppend, WriteStatement, columns
 from farhand.store.postgres.connection import BY_INDEX, BY_KEY, Connection, connect, place_of
+from farhand.store.postgres.pool import KEYS
 from farhand.testing.store_laws.fixture import ANN, OPEN_URL, StoreFixture
+from tests.statements import counted_statements
 from tests.unit.store.postgres.store_probe import execute, query
 
 KEY = ("acme", "ann")
 FREQUENT: dict[str, tuple[str, tuple[object, ...]]] = {
-    "load": (queries.LOAD, (*KEY, "t1")),
-    "rows": (queries.ROWS, (*KEY, "t1", 0)),
-    "call": (queries.FIND_CALL["call"], (*KEY, "?")),
-    "approval": (queries.FIND_CALL["approval"], (*KEY, "?")),
-    "request": (queries.FIND_CALL["request"], (*KEY, "?")),
+    "load": (queries.LOAD, (["acme"], ["ann"], ["t1"], [None])),
+    "call": (queries.FIND_CALL["call"], (["acme"], ["ann"], ["?"])),
+    "approval": (queries.FIND_CALL["approval"], (["acme"], ["ann"], ["?"])),
+    "request": (queries.FIND_CALL["request"], (["acme"], ["ann"], ["?"])),
     "threads": (queries.THREADS, (*KEY, 9)),
     "threads after": (queries.THREADS_AFTER, (*KEY, 9, 1.0, "t1")),
     "run": (queries.FIND_RUN, (*KEY, "?")),
@@ -76,6 +78,50 @@ async def test_an_append_finds_every_row_by_its_key(fixture: StoreFixture, addre
         assert "Index" in plan
         for slow in ("Seq Scan", "Hash Join", "Merge Join"):
             assert slow not in plan
+
+
+async def test_reads_that_come_together_share_a_statement(
+    fixture: StoreFixture, postgres: PostgresStore
+) -> None:
+    for number in range(1, 4):
+        await fixture.append(
+            f"t{number}", calls=(fixture.new_call(f"call_{number}", thread_id=f"t{number}"),)
+        )
+    await fixture.append("t1")
+    await fixture.append("t3", snapshot=b"{}")
+    with counted_statements() as asked:
+        loads = await asyncio.gather(
+            *(postgres.load(ANN, f"t{number}") for number in range(1, 5)),
+            postgres.load(ANN, "t1", after=1),
+            postgres.load(ANN, "t3", after=0),
+            postgres.load(ANN, "t\0"),
+        )
+        calls = await asyncio.gather(*(postgres.find_call(ANN, "call", f"call_{no}") for no in range(1, 5)))
+    found = [([row.version for row in each.rows], each.snapshot_version) for each in loads]
+    assert found == [([1, 2], 0), ([1], 0), ([], 2), ([], 0), ([2], 0), ([1, 2], 0), ([], 0)]
+    assert [each and each.thread_id for each in calls] == ["t1", "t2", "t3", None]
+    # together, then one by one, since one of them has a text that no record can hold
+    assert asked == {"load": 8, "find call": 1}
+
+
+async def test_a_flood_of_reads_is_split_and_a_reader_that_leaves_costs_the_others_nothing(
+    fixture: StoreFixture, postgres: PostgresStore
+) -> None:
+    await fixture.append("t1")
+    with counted_statements() as asked:
+        reads = [asyncio.ensure_future(postgres.load(ANN, "t1")) for _ in range(2 * KEYS)]
+        await asyncio.sleep(0)
+        reads[0].cancel()
+        found = await asyncio.gather(*reads, return_exceptions=True)
+    assert asked == {"load": 2}
+    assert isinstance(found[0], asyncio.CancelledError)
+    assert [isinstance(each, Loaded) and len(each.rows) for each in found[1:]] == [1] * (2 * KEYS - 1)
+
+
+async def test_every_reader_is_told_that_the_store_is_closed(postgres: PostgresStore) -> None:
+    await postgres.close()
+    found = await asyncio.gather(*(postgres.load(ANN, "t1") for _ in range(3)), return_exceptions=True)
+    assert [type(each) for each in found] == [StoreDown] * 3
 
 
 async def test_most_appends_change_a_thread_in_place(fixture: StoreFixture, postgres: PostgresStore) -> None:
