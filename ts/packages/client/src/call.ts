@@ -47,6 +47,7 @@ export function reduce(talk: Talk, chunk: Chunk): Talk {
     case "finish-step":
       return finishStep(talk);
     case "start-step":
+      return keep(talk, () => true);
     case "text-end":
     case "reasoning-end":
     case "data-gap":
@@ -112,18 +113,22 @@ function begin(talk: Talk, id: string): Talk {
 
 /** What was written out whole and neither handed out nor asked about is in somebody else's hands. */
 function finishStep(talk: Talk): Talk {
-  const calls = [...talk.calls.values()].map((call): Call => {
+  const calls = [...talk.calls].map(([id, call]): [string, Call] => {
     const input = call.phase === "writing" ? objectOf(call.text) : undefined;
-    return input === undefined ? call : { id: call.id, tool: call.tool, phase: "taken", input };
+    return [id, input === undefined ? call : { id, tool: call.tool, phase: "taken", input }];
   });
-  return { ...talk, calls: new Map(calls.map((call) => [call.id, call])) };
+  return { ...talk, calls: new Map(calls) };
 }
 
-/** Calls of a step that was discarded are in no message any more, or were never written to their end. */
+/** Without calls that the model never wrote to their end: their step was discarded, or has ended. */
+function keep(talk: Talk, isShown: (id: string) => boolean): Talk {
+  return { ...talk, calls: new Map([...talk.calls].filter(([id, { phase }]) => phase !== "writing" && isShown(id))) };
+}
+
+/** Calls of a discarded step are in no message any more. */
 function end(talk: Talk, course: Course): Talk {
   const shown = new Set(talk.messages.flatMap(({ parts }) => parts.map((part) => part.type === "call" && part.callId)));
-  const calls = [...talk.calls].filter(([id, { phase }]) => shown.has(id) && phase !== "writing");
-  return { ...talk, course, calls: new Map(calls) };
+  return { ...keep(talk, (id) => shown.has(id)), course };
 }
 
 function addPart(talk: Talk, part: Part): Talk {

@@ -96,6 +96,11 @@ it("a call of a step that was discarded is gone at the end", () => {
   expect([...replayed.calls.keys()]).toEqual([]);
 });
 
+it("a call that a crash cut while it was written is gone when its step begins again", () => {
+  const again = told(...written, { type: "start-step" }, { type: "tool-input-start", toolCallId: "call_2", toolName: "open_url" });
+  expect([...again.calls.keys()]).toEqual(["call_2"]);
+});
+
 it("every answer of the transcripts is believed, and ends with no call in the middle of being written", () => {
   const names = readdirSync(TRANSCRIPTS);
   expect(names.length).toBeGreaterThan(10);
