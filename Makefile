@@ -153,18 +153,19 @@ tests-copilotkit: $(ready_to_develop) $(ui_built) $(copilotkit_ready) ## run the
 	@echo "tests: CopilotKit pages"
 	@$(run_tests) -q $(copilotkit_tests) </dev/null
 
-# By themselves: they would starve others, and others them. Longer with `make storms` or TEST_STORM_SECONDS=600; a
-# run is brought back by the seed it printed, TEST_STORM_SEED.
+# With no other tests, which would starve them, but both at the same time, as they often wait for restarts. Longer with
+# `make storms` or TEST_STORM_SECONDS=600; a run is brought back by the seed it printed, TEST_STORM_SEED.
 tests-chaos: $(ready_to_develop) ## run thousands of calls under random faults, on SQLite and on PostgreSQL
 	@echo "tests: random faults"
-	@$(run_tests) tests/chaos/storm -m storm -q </dev/null
+	@$(MAKE) --no-print-directory -j2 --output-sync=target tests-chaos-postgres tests-chaos-sqlite
+
+tests-chaos-%: $(ready_to_develop)
+	@$(run_tests) tests/chaos/storm/test_$*.py -m storm -q </dev/null
 
 # Three times as many faults of every kind and as many calls.
 storms: export TEST_STORM_FAULTS ?= 150
 storms: export TEST_STORM_CALLS ?= 6000
-storms: $(ready_to_develop) ## the same, three times as long
-	@echo "tests: random faults, $(TEST_STORM_FAULTS) of every kind"
-	@$(run_tests) tests/chaos/storm -m storm -q </dev/null
+storms: tests-chaos ## the same, three times as long
 
 # The clients that people use, over real connections to a server of this environment.
 tests-ts: $(ts_ready) $(ready_to_develop)

@@ -26,10 +26,11 @@ TIERS: dict[str, list[list[list[str]]]] = {
     "most": [[["check-python"], ["check-node", "ui"]], [["tests-most"], ["tests-ts", "tests-copilotkit"]]],
     "test": [
         [["check-python"], ["check-node", "ui"]],
-        # the second lane often waits for downloads; the first uses every processor to the end
+        # the last lane often waits for downloads; the first uses every processor to the end
         [
             ["tests-covered", "tests"],
-            ["tests-ts", "tests-copilotkit", "test-lowest", "tests-frameworks", "tests-walk"],
+            ["tests-ts", "test-lowest"],
+            ["tests-copilotkit", "tests-frameworks", "tests-walk"],
         ],
         # alone: random faults and other tests would starve each other
         [["tests-chaos"]],
