@@ -195,24 +195,7 @@ APPLICATION_ID = 0x46484C47
 UNRELEASED_ID = 0x46415248
 """`FARH`: tables from before the first release, which are not supported."""
 
-LOG_IN_ORDER_OF_TIME = """
--- In the order in which they are written: the rows of one transaction share a few pages, however many threads
--- they belong to. Stored by thread, each of them would change a page of its own.
-ALTER TABLE log RENAME TO log_by_thread;
-CREATE TABLE log (
-    no        INTEGER PRIMARY KEY,
-    thread_no INTEGER NOT NULL,
-    version   INTEGER NOT NULL,
-    at        REAL NOT NULL,
-    body      BLOB NOT NULL,
-    UNIQUE (thread_no, version)
-);
-INSERT INTO log (thread_no, version, at, body)
-    SELECT thread_no, version, at, body FROM log_by_thread ORDER BY at, thread_no, version;
-DROP TABLE log_by_thread;
-"""
-
-STEPS: tuple[str, ...] = (TABLES, LOG_IN_ORDER_OF_TIME)
+STEPS: tuple[str, ...] = (TABLES,)
 """The step at index n makes version n + 1."""
 
 log = logging.getLogger("farhand.store")

@@ -212,8 +212,8 @@ SELECT oldest_at, no FROM threads WHERE oldest_at < ? AND (oldest_at, no) > (?, 
 ORDER BY oldest_at, no LIMIT ?"""
 
 PURGE_LOG = """
-DELETE FROM log WHERE no IN (
-    SELECT l.no FROM threads t JOIN log l ON l.thread_no = t.no
+DELETE FROM log WHERE (thread_no, version) IN (
+    SELECT l.thread_no, l.version FROM threads t JOIN log l ON l.thread_no = t.no
     WHERE t.no = ? AND l.version <= min(t.snapshot_version, coalesce(t.kept_from, t.snapshot_version))
         AND l.at < ?
     ORDER BY l.version LIMIT ?)"""
@@ -247,8 +247,8 @@ WHERE tenant = ? AND subject = ? AND (thread_no = ? OR thread_id = ?)"""
 """The numbers stay: a reader's position must keep its meaning."""
 
 SWEEP_LOG = """
-DELETE FROM log WHERE no IN (
-    SELECT log.no FROM removed_threads CROSS JOIN log ON log.thread_no = removed_threads.no LIMIT ?)"""
+DELETE FROM log WHERE (thread_no, version) IN (
+    SELECT thread_no, version FROM removed_threads CROSS JOIN log ON thread_no = no LIMIT ?)"""
 
 
 Columns: TypeAlias = tuple[object, ...]
