@@ -38,7 +38,9 @@ def test_the_estimate_is_late_by_the_fastest_answer_at_most(here: Monotonic, est
     assert estimate.now() == 5004.0, "a slow answer is no news"
 
 
-def test_a_clock_that_was_set_back_counts_from_its_next_answer(here: Monotonic, estimate: DatabaseClock) -> None:
+def test_a_clock_that_was_set_back_counts_from_its_next_answer(
+    here: Monotonic, estimate: DatabaseClock
+) -> None:
     here.time += WINDOW_SEC + 1
     _answer(here, estimate, 5000.0 + WINDOW_SEC + 1.5, took=0.5)
     _answer(here, estimate, 4000.0, took=0.5)
