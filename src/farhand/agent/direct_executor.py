@@ -15,7 +15,7 @@ from functools import partial
 
 from farhand.agent.active_runs import LOOK_SEC
 from farhand.agent.context import AgentContext
-from farhand.agent.execute import find_tool, may_repeat, run_tool
+from farhand.agent.execute import find_tool, may_repeat, run_tool, store_outcome
 from farhand.agent.keyed_calls import Reporter
 from farhand.agent.ownership import Membership
 from farhand.calls.desk import executing_worker
@@ -31,7 +31,6 @@ from farhand.eventlog.pubsub import DIRECT_CALLS, Subscription, thread_topic
 log = logging.getLogger("farhand.calls")
 
 NOBODY_ASKS = "the server was restarted, and nobody can ask for this call again"
-AGAIN_SEC = 1.0
 DOUBTS_KEPT = 10_000
 
 
@@ -194,7 +193,7 @@ class DirectExecutor:
             taken = await self._start(call)
             outcome = None if taken is None else await self._outcome(taken, subscription)
         if taken is not None and outcome is not None:
-            await self._finish(taken, outcome)
+            await store_outcome(self._context, taken, outcome)
 
     async def _start(self, call: Call) -> Call | None:
         try:
@@ -247,17 +246,6 @@ class DirectExecutor:
         except StoreDown:
             return False
         return now is None or now.phase is Phase.SETTLED
-
-    async def _finish(self, call: Call, outcome: Outcome) -> None:
-        """What the tool brought is kept until the store takes it."""
-        while True:
-            try:
-                await self._context.desk.finish(call, outcome)
-            except StoreDown as error:
-                log.warning("the outcome of call %s waits for the store: %s", call.call_id, error)
-                await asyncio.sleep(AGAIN_SEC)
-            else:
-                return
 
 
 def _has_question(call_id: str, thread: ThreadState) -> bool:

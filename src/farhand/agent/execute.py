@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from itertools import count
 from math import inf
 
 from msgspec import Struct
@@ -26,7 +27,7 @@ from farhand.core.outcome import Outcome, TimedOut
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool
-from farhand.errors import LostClaim
+from farhand.errors import LostClaim, StoreDown
 from farhand.eventlog.pubsub import Subscription, freed_topic, resting_topic, thread_topic
 from farhand.tools.context import acting
 from farhand.tools.execute import to_failure
@@ -34,6 +35,8 @@ from farhand.tools.execute import to_failure
 log = logging.getLogger("farhand.runs")
 
 _LONGEST_NAP_SEC = 3600.0
+AGAIN_SEC = 1.0
+"""Between two attempts while the store is down."""
 
 
 async def may_repeat(context: AgentContext, call: Call) -> bool:
@@ -97,7 +100,23 @@ async def execute(context: AgentContext, call: Call, run: Run) -> None:
         tool = await find_tool(context, call, run)
         held = await context.desk.start(call, tool, fence=run.fence)
     if held is not None:
-        await context.desk.finish(held, await run_tool(context, held, run), fence=run.fence)
+        await store_outcome(context, held, await run_tool(context, held, run), fence=run.fence)
+
+
+async def store_outcome(
+    context: AgentContext, call: Call, outcome: Outcome, *, fence: int | None = None
+) -> None:
+    """Keeps what the tool returned until the store accepts it: the tool had its effect, and only this process
+    knows its outcome. `fence` is that of the claim on its run."""
+    for attempt in count():
+        try:
+            await context.desk.finish(call, outcome, fence=fence)
+        except StoreDown as error:
+            level = logging.DEBUG if attempt else logging.WARNING
+            log.log(level, "the outcome of call %s waits for the store: %s", call.call_id, error)
+            await asyncio.sleep(AGAIN_SEC)
+        else:
+            return
 
 
 def executable(calls: Sequence[Call], started: set[str]) -> list[Call]:
@@ -131,6 +150,8 @@ class StepTools:
         self._is_waiting = False
         """Whether the run was waiting at the last check."""
         self._look_at = inf
+        self._error: StoreDown | None = None
+        """Why a tool could not be started."""
 
     async def finish(self, calls: Sequence[Call], step: Sequence[Call]) -> None:
         """Runs the tools of these calls of the step at once and waits for them, and for those of its other
@@ -152,6 +173,8 @@ class StepTools:
             self._begin(calls, group, news)
             while self._at_work:
                 await self._attend(group, news)
+        if self._error is not None:
+            raise self._error
 
     def _begin(self, calls: Sequence[Call], group: asyncio.TaskGroup, news: Subscription) -> None:
         def ended(task: asyncio.Task[None]) -> None:
@@ -160,16 +183,27 @@ class StepTools:
 
         for call in calls:
             self._started.add(call.call_id)
-            task = group.create_task(execute(self._context, call, self._run))
+            task = group.create_task(self._execute(call))
             self._at_work.add(task)
             task.add_done_callback(ended)
+
+    async def _execute(self, call: Call) -> None:
+        try:
+            await execute(self._context, call, self._run)
+        except StoreDown as error:
+            # the other tools finish first: then the run continues from the log
+            self._error = error
 
     async def _attend(self, group: asyncio.TaskGroup, news: Subscription) -> None:
         if not await self._has_news(news):
             return
-        look = await self._look()
-        self._begin(executable(look.calls, self._started), group, news)
-        await self._rest(look)
+        try:
+            look = await self._look()
+            self._begin(executable(look.calls, self._started), group, news)
+            await self._rest(look)
+        except StoreDown:
+            # no reason to cancel tools that are running
+            self._look_at = self._context.log.broker.loop.time() + AGAIN_SEC
 
     async def _has_news(self, news: Subscription) -> bool:
         """Whether there may be more to do than to wait for the tools."""

@@ -50,7 +50,7 @@ from farhand.core.settings import Limits, Settings, Wait
 from farhand.core.state import Allowed, ThreadState
 from farhand.core.thread import AssistantMessage, ListedThread, Message, Thread, Used, UserMessage
 from farhand.core.tool import Tool
-from farhand.errors import Malformed, Misuse, NotFound, ShuttingDown
+from farhand.errors import Malformed, Misuse, NotFound, ShuttingDown, Unreadable
 from farhand.eventlog.feed import FeedReader
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.reader import LogReader
@@ -278,16 +278,20 @@ class AgentService:
         )
         return await bounded_wait(self.context.log, taken_back)
 
-    async def delete(self, owner: Owner, thread_id: str) -> None:
-        """Stops the thread's run and its calls, and removes the whole thread."""
+    async def delete(self, owner: Owner, thread_id: str) -> bool:
+        """Stops the thread's run and its calls, and removes the whole thread; False if there is none."""
         while True:
-            run = await self.find_run(owner, thread_id)
+            try:
+                run = await self.find_run(owner, thread_id)
+            except Unreadable:
+                # nothing can advance its run, and it can still be removed
+                run = None
             if run is not None and run.active:
                 await bounded_wait(self.context.log, stop_run(self.context, run, DELETED))
             if await bounded_wait(self.context.log, self.context.log.delete(owner, thread_id)):
-                return
+                return True
             if await self.thread(owner, thread_id) is None:
-                return
+                return False
 
     async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
         return await self.context.log.messages(owner, thread_id)

@@ -56,6 +56,7 @@ class Worker:
         self._ownership = ownership
         self._deadlines = deadlines
         self._preferred: dict[str, float] = {}
+        """How long runs are held when they are resumed here."""
         self._orphans: dict[tuple[Owner, str], set[tuple[str, int]]] = {}
         """Threads whose run was claimed here and is not advanced because the store failed, with every claim
         of this process that the log may have, by run and fence."""
@@ -165,6 +166,9 @@ class Worker:
                 log.info("run %s was taken over", run.run_id)
             self._active.let_go(run.run_id)
             active = None
+        if not run.active:
+            # another worker may have resumed it
+            self._preferred.pop(run.run_id, None)
         if not is_own or not run.active:
             return
         if run.parked and not run.waits:

@@ -332,12 +332,12 @@ class Desk:
     async def expire(self, call: Call) -> bool:
         """Settles the call as timed out if the store finds it overdue."""
         # commands that wait together are decided at the time of the first one, which may be before the
-        # deadline: the store's clock judges when it is written
-        seen_at = self._log.now()
+        # deadline: the store's clock judges when it is written. Read anew each time it is decided, since a
+        # clock may be set back
         return await self._log.decide(
             call.owner,
             call.thread_id,
-            lambda thread, now: rules.expire(thread, call.call_id, now=max(now, seen_at)),
+            lambda thread, now: rules.expire(thread, call.call_id, now=max(now, self._log.now())),
         )
 
     async def cancel(self, calls: Iterable[Call], reason: str) -> int:

@@ -314,6 +314,8 @@ class Threads:
             await self._append(batches.values())
         except BaseException:
             self._give_up(batches.values(), StoreDown("The log stopped.", hint="Try again in a moment."))
+            # those that only read: the next flush serves them
+            self._waiting += [one for each in batches.values() for one in each.commands]
             raise
         finally:
             self._storing = {}

@@ -47,3 +47,7 @@ async def test_every_list_is_answered_without_what_cannot_be_read(serve: Serve, 
     assert [f"chat-{number}" in waiting for number in range(6)] == [True, True, True, False, True, True]
     runs = {each["threadId"] for each in answers["/api/inspect/runs"].json()["runs"]}
     assert runs == {"chat-0", "chat-1", "chat-3", "chat-5"}
+    # what cannot be read can be deleted, once
+    assert [(await http.delete("/api/chat/chat-4")).status_code for _ in range(2)] == [200, 404]
+    shown = {each["id"] for each in (await http.get("/api/chat")).json()["threads"]}
+    assert shown == {"chat-0", "chat-2", "chat-3", "chat-5"}

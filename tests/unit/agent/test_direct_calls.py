@@ -422,3 +422,21 @@ async def _caught_call(on: Stage, name: str, input: dict[str, object]) -> object
         return await on.service.call(name, input, thread=THREAD)
     except ShuttingDown as error:
         return error.message
+
+
+async def test_a_request_id_may_be_used_again_once_its_call_was_purged(
+    stage: MakeStage, clock: FakeClock
+) -> None:
+    on = await _on(stage)
+    direct = DirectCall(
+        owner=LOCAL, thread_id=THREAD, tool="add", input={"a": 1, "b": 2}, request=ProgramRequest("job-1")
+    )
+    first = await on.service.execute(direct)
+    assert isinstance(first, Call)
+    assert await on.service.execute(direct) == first, "the same call, as long as it is kept"
+    clock.advance(8 * 86_400)
+    assert (await on.log.purge(before=clock.now() - 7 * 86_400)).calls == 1
+    async with asyncio.timeout(PATIENCE_SEC / 2):
+        again = await on.service.execute(direct)
+    assert isinstance(again, Call)
+    assert (again.outcome, again.call_id == first.call_id) == (Success(3), False)

@@ -7,12 +7,23 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from farhand.agent import worker
-from farhand.core.event import CallOpened, CallSettled, RunFinished, RunResumed, StepFinished, TextAdded
-from farhand.core.outcome import Failure, Success
+from farhand.agent import execute, worker
+from farhand.core.event import (
+    CallOpened,
+    CallSettled,
+    CallTaken,
+    RunFinished,
+    RunResumed,
+    StepFinished,
+    TextAdded,
+)
+from farhand.core.outcome import Success
+from farhand.core.principal import LOCAL
+from farhand.core.result import Accepted
 from farhand.core.run import RunState
 from farhand.core.settings import Patience, Settings
 from farhand.errors import StoreDown
+from farhand.eventlog.pubsub import thread_topic
 from farhand.models.scripted import Ask, Moment, Say, Step
 from farhand.models.scripted.model import Script
 from farhand.store.base import Store
@@ -21,7 +32,7 @@ from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.failing_store import Moods
 from tests.unit.agent.hands import open_url
-from tests.unit.agent.stage import Stage, text_in
+from tests.unit.agent.stage import THREAD, YES, Stage, text_in
 
 TURNS = Settings(patience=Patience(hold_for=0.0))
 OPEN = Ask("open_url", {"url": "https://example.org"})
@@ -30,6 +41,7 @@ OPEN = Ask("open_url", {"url": "https://example.org"})
 @pytest.fixture
 def moods(store: Store, monkeypatch: pytest.MonkeyPatch) -> Moods:
     monkeypatch.setattr(worker, "SWEEP_SEC", 0.01)
+    monkeypatch.setattr(execute, "AGAIN_SEC", 0.01)
     return Moods(store, monkeypatch)
 
 
@@ -99,7 +111,9 @@ async def test_a_run_goes_on_though_first_its_step_and_then_its_claim_could_not_
 
 
 @requirement("store-away:every-route")
-async def test_a_tool_whose_end_could_not_be_stored_is_not_run_again(stage: MakeStage, moods: Moods) -> None:
+async def test_what_a_tool_returned_is_kept_until_the_store_is_back_and_it_is_not_run_again(
+    stage: MakeStage, moods: Moods
+) -> None:
     ran = 0
 
     @tool
@@ -114,9 +128,61 @@ async def test_a_tool_whose_end_could_not_be_stored_is_not_run_again(stage: Make
     run = await on.say("work")
     await moods.fails_somebody()
     moods.go_back()
-    assert "unknown" in text_in(await on.told(run, RunFinished))
-    assert isinstance((await on.outcomes(run))[0], Failure)
+    assert text_in(await on.told(run, RunFinished)) == "worked"
+    assert await on.outcomes(run) == [Success("worked")]
     assert ran == 1
+
+
+@requirement("store-away:every-route")
+async def test_a_tool_at_work_goes_on_while_the_store_is_away_and_others_end_or_are_approved(
+    stage: MakeStage, moods: Moods
+) -> None:
+    begun, may_end = asyncio.Event(), asyncio.Event()
+    ends: list[str] = []
+
+    @tool
+    async def slow() -> str:
+        """Work for as long as the store is away."""
+        begun.set()
+        try:
+            await may_end.wait()
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+        ends.append("slow")
+        return "slow"
+
+    @tool
+    async def quick() -> str:
+        """End while the store is away."""
+        await begun.wait()
+        moods.is_away = True
+        return "quick"
+
+    @tool(needs_approval=True)
+    async def gated() -> str:
+        """Wait for approval."""
+        return "gated"
+
+    def script(moment: Moment) -> Step | list[Step]:
+        if moment.results:
+            return " ".join(str(each.output) for each in moment.results)
+        return [Ask("slow"), Ask("quick"), Ask("gated")]
+
+    on = await stage(script, slow, quick, gated)
+    run = await on.say("work")
+    await moods.fails_somebody()
+    on.log.broker.invalidate(thread_topic(LOCAL, THREAD))
+    await moods.fails_somebody()
+    moods.go_back()
+    # the start of the tool that is approved now is refused: it is started later, when the others have ended
+    moods.refuses = CallTaken
+    assert await on.decide(await on.open_call("gated"), YES) == Accepted()
+    await moods.fails_somebody()
+    moods.go_back()
+    may_end.set()
+    assert text_in(await on.told(run, RunFinished)) == "slow quick gated"
+    assert ends == ["slow"]
 
 
 @requirement("store-away:every-route")

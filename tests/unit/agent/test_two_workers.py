@@ -15,6 +15,7 @@ import pytest
 from farhand.agent.keyed_calls import Waiting
 from farhand.agent.ownership import Ownership
 from farhand.agent.start_run import STOPPED_BY_USER
+from farhand.agent.turns import CallAnswers
 from farhand.clock import SystemClock
 from farhand.core.decide import runs
 from farhand.core.event import (
@@ -27,7 +28,7 @@ from farhand.core.event import (
     TextAdded,
 )
 from farhand.core.outcome import Cancelled, Outcome, Success
-from farhand.core.principal import LOCAL
+from farhand.core.principal import LOCAL, Principal
 from farhand.core.result import Accepted, Conflict, Receipt, Repeated, Result
 from farhand.core.run import RunState
 from farhand.core.settings import Limits, Patience, Settings
@@ -81,6 +82,21 @@ async def test_an_answer_at_another_worker_wakes_the_one_that_holds_the_run(hire
     await other.answer(await other.open_call(), PAGE)
     assert text_in(await one.told(run)) == "Thanks."
     assert (await one.stored(run)).fence == 1, "nobody took it from its holder"
+
+
+async def test_a_worker_forgets_how_to_hold_a_run_that_ended_at_another_one(hire: Hire) -> None:
+    one, other = await hire([OPEN, "Thanks."], open_url), await hire(["never"], open_url)
+    run = await one.say("hi", hold_for=30.0)
+    await one.told(run, CallOpened)
+    call = await other.open_call()
+    answers = CallAnswers((Result(call_id=call.call_id, outcome=PAGE),), (call.call_id,))
+    await other.service.turns.answer(Principal("local", "me"), THREAD, answers)
+    assert text_in(await one.told(run)) == "Thanks."
+
+    async def is_forgotten() -> bool:
+        return not other.service.worker._preferred
+
+    await comes_true(is_forgotten)
 
 
 @requirement("workers:answer-anywhere")

@@ -89,6 +89,43 @@ async def test_an_expiry_is_not_put_off_by_commands_that_wait_since_before_the_d
     assert expiring.result()
 
 
+class FastClockStore(SharedStore):
+    """What a process takes for the store's time is ahead of it, until the store says what time it is."""
+
+    ahead_sec = 0.0
+
+    def now_or_later(self) -> float:
+        return self.clock.now() + self.ahead_sec
+
+    def __init__(self, clock: FakeClock) -> None:
+        super().__init__(clock)
+        self.clock = clock
+        self.now = self.now_or_later
+
+    async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
+        self.ahead_sec = 0.0
+        return await super().append(appends)
+
+
+@requirement("calls:deadline")
+async def test_where_the_clock_of_the_store_was_set_back_a_call_is_not_expired_again_and_again() -> None:
+    clock = FakeClock()
+    store = FastClockStore(clock)
+    eventlog = EventLog(store)
+    desk = Desk(eventlog, Patience())
+    await eventlog.decide(ANN, "t1", open_call())
+    call = await eventlog.get_call(ANN, "call_1")
+    assert call is not None
+    assert call.deadline is not None
+    asked = len(store.appended)
+    store.ahead_sec = call.deadline - clock.now()
+    async with asyncio.timeout(5):
+        assert not await desk.expire(call)
+    assert len(store.appended) == asked + 2, "refused once, and decided again"
+    clock.advance(call.deadline - clock.now())
+    assert await desk.expire(call)
+
+
 async def test_a_deadline_that_is_told_twice_is_looked_at_once(bench: Bench) -> None:
     watch = _watched(bench)
     call = await _open(bench, 5)

@@ -407,6 +407,25 @@ async def test_who_waits_when_the_log_is_stopped_is_told_so(store: SharedStore) 
     assert second.result() is None
 
 
+async def test_who_reads_when_the_log_is_stopped_is_answered_by_the_next_writer(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SharedStore, "is_shared", False)
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", rename("1"))
+    store.free.clear()
+    store.appending.clear()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        writing = group.create_task(_caught(threads.decide(ANN, "t1", rename("2"))))
+        reading = group.create_task(threads.decide(ANN, "t1", lambda thread, now: Decision(thread.title)))
+        await store.appending.wait()
+        [flushing] = [task for task in asyncio.all_tasks() if "_flush" in repr(task.get_coro())]
+        flushing.cancel()
+        store.free.set()
+    assert isinstance(writing.result(), StoreDown)
+    assert reading.result() == "1"
+
+
 async def test_a_tool_is_stored_with_the_first_call_of_its_version_alone(store: SharedStore) -> None:
     threads = Threads(store)
     for call_id in ("call_1", "call_2"):

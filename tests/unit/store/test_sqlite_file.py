@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from farhand.errors import BadSetting, StoreLocked
-from farhand.store.base import Lease
+from farhand.errors import BadSetting, StoreDown, StoreLocked
+from farhand.store.base import Appended, Lease
 from farhand.store.sqlite import SqliteStore
 from farhand.store.sqlite.file import open_file
 from farhand.testing import FakeClock
@@ -111,6 +111,49 @@ def test_another_name_of_the_same_file_is_the_same_store(path: Path) -> None:
     with pytest.raises(StoreLocked):
         open_file(str(link))
     file.close()
+
+
+@requirement("store:one-process")
+async def test_a_server_whose_lock_was_removed_writes_nothing_beside_the_next_one(
+    path: Path, clock: FakeClock
+) -> None:
+    store = await SqliteStore.open(str(path), clock)
+    fixture = StoreFixture(store, clock)
+    await fixture.append()
+    path.with_name(path.name + ".lock").unlink()
+    following = await SqliteStore.open(str(path), clock)
+    with pytest.raises(StoreDown, match="its lock, was moved or removed"):
+        await fixture.append()
+    with pytest.raises(StoreDown, match="its lock, was moved or removed"):
+        await store.check()
+    assert await following.append([fixture.new_append()]) == [Appended()]
+    await following.close()
+    await store.close()
+
+
+async def test_a_file_that_was_moved_takes_no_writes_until_it_is_back(path: Path, clock: FakeClock) -> None:
+    store = await SqliteStore.open(str(path), clock)
+    fixture = StoreFixture(store, clock)
+    await fixture.append()
+    with _moved(path):
+        with pytest.raises(StoreDown, match="was moved or removed"):
+            await fixture.append()
+        with pytest.raises(StoreDown, match="was moved or removed"):
+            await store.check()
+    with _moved(path, instead=b"another file"), pytest.raises(StoreDown, match="was moved or removed"):
+        await fixture.append()
+    await fixture.append()
+    await store.check()
+    await store.close()
+
+
+@contextmanager
+def _moved(path: Path, *, instead: bytes | None = None) -> Iterator[None]:
+    elsewhere = path.rename(path.with_name("elsewhere.db"))
+    if instead is not None:
+        path.write_bytes(instead)
+    yield
+    elsewhere.replace(path)
 
 
 async def test_a_closed_store_can_be_opened_again(path: Path, clock: FakeClock) -> None:

@@ -30,7 +30,8 @@ class NoRoom(Struct, frozen=True, gc=False):
 
 
 class RequestUsed(Struct, frozen=True, gc=False):
-    """A call of this thread has the same request id. The store checks other threads."""
+    """An open call of this thread has the same request id. The store checks settled ones, and other
+    threads."""
 
     call: Call
 
@@ -123,10 +124,11 @@ def reported(thread: ThreadState, call_id: str) -> Decision[bool]:
 
 
 def _call_of_request(thread: ThreadState, opening: Opening) -> Call | None:
+    """Not a settled call: a purge may have removed its look-up row, and then the request id is free again."""
     request_id = None if opening.request is None else opening.request.request_id
     if request_id is None:
         return None
-    for call in thread.calls.values():
+    for call in thread.open_calls():
         if call.request is not None and call.request.request_id == request_id:
             return call
     return None

@@ -143,8 +143,9 @@ class _Endpoints:
     async def delete(self, request: Request) -> None:
         """Delete a chat and everything in it."""
         request.bodiless()
-        thread = await self._load(request)
-        await self._service.delete(request.owner, thread.thread_id)
+        # without loading it first: a chat that cannot be read can be deleted, too
+        if not await self._service.delete(request.owner, request.parameter("thread_id")):
+            raise NotFound("There is no such chat.")
         await request.reply(200, OK)
 
     async def allowed(self, request: Request) -> None:

@@ -355,11 +355,12 @@ class AppendTransaction:
     async def lock(self) -> None:
         """From here on no other process moves these threads; the time is read after the last lock."""
         wanted = [(*each.key, each.mode) for each in self._appends]
+        asked_at = self._clock.monotonic()
         rows = await self._connection.fetch(LOCK, *columns(wanted, 4), self._clock.override)
         found = {self._appends[place - 1].key: thread for place, *thread, _ in rows}
         now = max((row[4] for row in rows), default=0.0)
         if rows:
-            self._clock.update(now)
+            self._clock.update(now, asked_at=asked_at)
         for each in self._appends:
             if each.key not in found and each.mode == "new":
                 raise TransactionConflict("another transaction has just created this thread")
@@ -414,6 +415,7 @@ class AppendTransaction:
 async def compare_versions(pool: Pool, appends: Sequence[Append], clock: DatabaseClock) -> list[AppendResult]:
     """For appends without a body: one read, without a transaction or a lock."""
     keys = [key_of_append(each) for each in appends]
+    asked_at = clock.monotonic()
     try:
         rows: list[Columns] = await pool.run(
             lambda connection: connection.fetch(VERSIONS, *columns(keys, 3), clock.override)
@@ -422,7 +424,7 @@ async def compare_versions(pool: Pool, appends: Sequence[Append], clock: Databas
         if len(appends) == 1:
             return [judge(appends[0], version=0, last_at=None, now=clock.now())]
         return [(await compare_versions(pool, [each], clock))[0] for each in appends]
-    clock.update(max(row[2] for row in rows))
+    clock.update(max(row[2] for row in rows), asked_at=asked_at)
     return [
         judge(each, version=version, last_at=last_at, now=now)
         for each, (version, last_at, now) in zip(appends, rows, strict=True)

@@ -331,9 +331,17 @@ class DatabaseClock:
         assert known, "the database was asked for its time when the store was opened"
         return self._monotonic() + max(known)
 
-    def update(self, at: float) -> None:
-        """The database has just reported this time."""
+    def monotonic(self) -> float:
+        """The time to pass to `update`."""
+        return self._monotonic()
+
+    def update(self, at: float, *, asked_at: float) -> None:
+        """The database has just reported this time; it was asked for it at `asked_at`."""
         here = self._monotonic()
+        known = [ahead for ahead in (self._ahead, self._ahead_before) if ahead is not None]
+        if known and max(known) > at - asked_at:
+            # it cannot be that far ahead: its clock was set back
+            self._ahead = self._ahead_before = None
         if here - self._since > WINDOW_SEC:
             self._ahead_before, self._ahead, self._since = self._ahead, None, here
         ahead = at - here

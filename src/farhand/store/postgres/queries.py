@@ -82,10 +82,13 @@ FIND_TOOL = "SELECT body FROM tools WHERE version = $1"
 
 _OF_OWNER = "tenant = $1 AND ($2::text IS NULL OR subject = $2)"
 
+# without those that only remain to be reported: a call with a request id has a deadline until it is settled
+_NOT_SETTLED = "settled_at IS NULL AND (request_id IS NULL OR deadline IS NOT NULL)"
+
 COUNT: dict[Counted, str] = {
     "threads": f"SELECT count(*) FROM threads WHERE version > 0 AND {_OF_OWNER}",
     "running": f"SELECT count(*) FROM threads WHERE is_running AND {_OF_OWNER}",
-    "open_calls": f"SELECT count(*) FROM calls WHERE settled_at IS NULL AND {_OF_OWNER}",
+    "open_calls": f"SELECT count(*) FROM calls WHERE {_NOT_SETTLED} AND {_OF_OWNER}",
     "bytes": f"""
         SELECT coalesce(sum(bytes + CASE WHEN is_purged THEN snapshot_bytes ELSE 0 END), 0)::bigint
         FROM threads WHERE {_OF_OWNER}

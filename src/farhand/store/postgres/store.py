@@ -98,7 +98,8 @@ class PostgresStore:
         are not of this version. The database's own clock counts, unless `clock` is set."""
         place = place_of(address)
         database_clock = DatabaseClock(asyncio.get_running_loop().time, clock)
-        database_clock.update(await prepare(place, as_is=as_is))
+        asked_at = database_clock.monotonic()
+        database_clock.update(await prepare(place, as_is=as_is), asked_at=asked_at)
         return cls(place, database_clock)
 
     def now(self) -> float:

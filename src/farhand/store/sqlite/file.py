@@ -45,6 +45,7 @@ class StoreFile:
         self._path = path
         self._lock = lock
         self._trying = threading.Lock()
+        self._inodes: dict[Path, int] = {}
 
     def connect(self) -> sqlite3.Connection:
         """Each thread has its own connection; another thread may close it."""
@@ -55,6 +56,19 @@ class StoreFile:
         db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
         return db
+
+    def note_places(self) -> None:
+        """For `is_in_place`: the file is there now."""
+        lock = os.fstat(self._lock.fileno())
+        self._inodes = {self._path: self._path.stat().st_ino, Path(self._lock.name): lock.st_ino}
+
+    def is_in_place(self) -> bool:
+        """False once the file or its lock was moved, removed or replaced: what is written then is in no file
+        that the next process opens, or another process may write too."""
+        try:
+            return all(path.stat().st_ino == inode for path, inode in self._inodes.items())
+        except OSError:
+            return False
 
     def has_space(self) -> bool:
         """Tried out beside the store: a full disk, a quota and a process limit differ when asked for free
@@ -88,6 +102,7 @@ def open_file(path: str, *, as_is: bool = False) -> StoreFile:
         file = StoreFile(place, _lock(place))
         try:
             _check_version(file, place) if as_is else _prepare(file, place)
+            file.note_places()
         except BaseException:
             file.close()
             raise

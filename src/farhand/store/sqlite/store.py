@@ -103,6 +103,11 @@ class SqliteStore:
 
     async def check(self) -> None:
         self._reads.one("SELECT 1", ())
+        if not self._file.is_in_place():
+            raise StoreDown(
+                "The store cannot write: its file, or its lock, was moved or removed.",
+                hint="Try again in a moment.",
+            )
         if not await asyncio.to_thread(self._file.has_space):
             raise StoreDown("The store cannot write: the disk is full.", hint="Try again in a moment.")
         await self._writer.check()

@@ -153,6 +153,12 @@ class HeldRows:
             del self._runs[before.run_id]
 
 
+class FileMoved(sqlite3.OperationalError):
+    """SQLite itself notices this only without a write-ahead log."""
+
+    sqlite_errorcode = sqlite3.SQLITE_READONLY_DBMOVED
+
+
 class WriteConnection:
     def __init__(self, file: StoreFile, now: Callable[[], float]) -> None:
         # kept, since the writer's thread outlives a store that a program forgets: so does the file's lock
@@ -174,6 +180,8 @@ class WriteConnection:
         return self._counts
 
     def begin(self) -> None:
+        if not self._file.is_in_place():
+            raise FileMoved("the file of the store, or its lock, was moved or removed")
         self.db.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -473,6 +481,8 @@ def _refusal(error: Exception) -> Exception:
 
 def _reason(error: sqlite3.Error) -> str:
     """Shown to everyone: in our own words, since SQLite's may contain a path."""
+    if isinstance(error, FileMoved):
+        return str(error)
     # the low byte is the kind, whatever the rest; an error that Python raised itself has none
     return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "the disk refuses")
 

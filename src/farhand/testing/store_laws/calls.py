@@ -159,6 +159,17 @@ class CallLaws(Laws):
             assert await fixture.store.count("open_calls", "acme") == 2
             assert await fixture.store.count("open_calls", "evil") == 0
 
+    async def test_a_call_that_only_remains_to_be_reported_is_listed_and_not_counted(self) -> None:
+        async with self.opened() as fixture:
+            request = ProgramRequest("key=job-1", is_reported=False)
+            call = fixture.new_call(run_id=None, request=request)
+            await fixture.append(calls=(call,))
+            assert await fixture.store.count("open_calls", "acme") == 1
+            await fixture.append(calls=(fixture.settled(call),))
+            assert await fixture.open_ids(is_direct=True) == ["call_1"]
+            assert await fixture.store.count("open_calls", "acme", "ann") == 0
+            assert await fixture.store.count("open_calls", "acme") == 0
+
     async def test_the_calls_of_a_run_at_work_are_found_like_all_others(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t0", calls=(fixture.new_call("call_0", thread_id="t0", run_id=None),))

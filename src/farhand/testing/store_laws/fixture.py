@@ -19,7 +19,6 @@ from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.tool import Executor, Tool
 from farhand.store.base import Append, Appended, AppendResult, CallFilter, Store, ThreadRow
-from farhand.store.guards import is_open
 from farhand.testing.clock import FakeClock
 
 ANN = Owner("acme", "ann")
@@ -119,7 +118,7 @@ class StoreFixture:
     def _open_after(self, append: Append) -> set[str]:
         """The calls of the thread that are open after this append."""
         before = self._open.get((append.owner, append.thread_id), set())
-        now_open = {call.call_id for call in append.calls if is_open(call)}
+        now_open = {call.call_id for call in append.calls if call.phase is not Phase.SETTLED}
         return (before - {call.call_id for call in append.calls}) | now_open
 
     def new_row(self, **changes: object) -> ThreadRow:

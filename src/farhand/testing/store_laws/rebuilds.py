@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from farhand.core.call import Call, ProgramRequest
+from farhand.core.call import Call, Phase, ProgramRequest
 from farhand.core.run import Run, RunState
 from farhand.store.base import Lease, Lookups, ThreadRow
-from farhand.store.guards import is_open
 from farhand.testing.store_laws.fixture import ANN, BOB, EVE, LEASE_SEC, Laws, StoreFixture
 
 
@@ -170,7 +169,7 @@ class RebuildLaws(Laws):
             owner=ANN,
             thread_id=thread_id,
             version=fixture.version(thread_id),
-            thread=replace(row, open_calls=sum(map(is_open, calls))),
+            thread=replace(row, open_calls=sum(call.phase is not Phase.SETTLED for call in calls)),
             calls=calls,
             runs=runs,
             is_whole=is_whole,

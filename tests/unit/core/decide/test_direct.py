@@ -113,6 +113,14 @@ def test_a_request_id_stands_for_one_call_of_its_thread() -> None:
     assert isinstance(_open(story, other), Call)
 
 
+def test_the_request_id_of_a_settled_call_is_left_to_the_store_which_knows_whether_it_was_purged() -> None:
+    story = Story()
+    _open(story, replace(asks_for("call_1", direct=True), request=ProgramRequest("job-1")))
+    story.settle("call_1", Success("done"))
+    again = replace(asks_for("call_2", direct=True), request=ProgramRequest("job-1"))
+    assert isinstance(_open(story, again), Call)
+
+
 def test_a_worker_starts_what_was_approved_and_its_time_counts_from_the_yes() -> None:
     story = Story()
     _open(story, _on_server(approval_id="apr_1"))
