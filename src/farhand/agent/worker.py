@@ -43,6 +43,8 @@ PAGE = 500
 RESERVE_SEC = 2.0
 """How long other workers leave alone what this one has found; if it dies, they find it afterwards."""
 AT_ONCE = 64
+PREFERRED = 10_000
+"""Runs that are answered here and not resumed yet, with a preference of their own."""
 
 
 class Worker:
@@ -56,7 +58,7 @@ class Worker:
         self._ownership = ownership
         self._deadlines = deadlines
         self._preferred: dict[str, float] = {}
-        """How long runs are held when they are resumed here."""
+        """How long runs are held when they are resumed here: the most recent ones."""
         self._orphans: dict[tuple[Owner, str], set[tuple[str, int]]] = {}
         """Threads whose run was claimed here and is not advanced because the store failed, with every claim
         of this process that the log may have, by run and fence."""
@@ -116,6 +118,9 @@ class Worker:
             active.hold.seconds = hold_for
         else:
             self._preferred[run_id] = hold_for
+            if len(self._preferred) > PREFERRED:
+                # another worker resumes most of the runs that are still here
+                del self._preferred[next(iter(self._preferred))]
 
     def forget(self, run_id: str) -> None:
         """Nothing resumed the run after all."""
@@ -166,9 +171,6 @@ class Worker:
                 log.info("run %s was taken over", run.run_id)
             self._active.let_go(run.run_id)
             active = None
-        if not run.active:
-            # another worker may have resumed it
-            self._preferred.pop(run.run_id, None)
         if not is_own or not run.active:
             return
         if run.parked and not run.waits:

@@ -133,8 +133,7 @@ class Threads:
 
     def submit(self, owner: Owner, thread_id: str, command: Command[T]) -> asyncio.Future[T]:
         """Like `decide`, for callers that do something else in the meantime."""
-        pending: PendingCommand[T] = self._submit((owner, thread_id), command, None)
-        return pending.future
+        return self._submit((owner, thread_id), command, None).future
 
     async def decide_uncommitted(
         self, owner: Owner, thread_id: str, command: Command[A], then: Callable[[ThreadState, A], T]
@@ -428,9 +427,8 @@ class Threads:
         return {key: error for key, error in errors if isinstance(error, Exception)}
 
     async def _load_early(self, key: Key) -> None:
-        """Loads the thread of one command, so that commands of other threads do not wait for it. Later
-        commands queue meanwhile: each new load would void the one before it. While the thread is being
-        stored, only the writer knows when the log is complete."""
+        """Loads the thread of one command, so that others do not wait for it; its next commands do, since a
+        load voids the one before it. While it is being stored, only the writer knows when its log ends."""
         if key not in self._cache and key not in self._storing and key not in self._newest_load:
             await self._load(key)
 

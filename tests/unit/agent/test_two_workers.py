@@ -15,7 +15,6 @@ import pytest
 from farhand.agent.keyed_calls import Waiting
 from farhand.agent.ownership import Ownership
 from farhand.agent.start_run import STOPPED_BY_USER
-from farhand.agent.turns import CallAnswers
 from farhand.clock import SystemClock
 from farhand.core.decide import runs
 from farhand.core.event import (
@@ -28,7 +27,7 @@ from farhand.core.event import (
     TextAdded,
 )
 from farhand.core.outcome import Cancelled, Outcome, Success
-from farhand.core.principal import LOCAL, Principal
+from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Conflict, Receipt, Repeated, Result
 from farhand.core.run import RunState
 from farhand.core.settings import Limits, Patience, Settings
@@ -84,19 +83,14 @@ async def test_an_answer_at_another_worker_wakes_the_one_that_holds_the_run(hire
     assert (await one.stored(run)).fence == 1, "nobody took it from its holder"
 
 
-async def test_a_worker_forgets_how_to_hold_a_run_that_ended_at_another_one(hire: Hire) -> None:
-    one, other = await hire([OPEN, "Thanks."], open_url), await hire(["never"], open_url)
-    run = await one.say("hi", hold_for=30.0)
-    await one.told(run, CallOpened)
-    call = await other.open_call()
-    answers = CallAnswers((Result(call_id=call.call_id, outcome=PAGE),), (call.call_id,))
-    await other.service.turns.answer(Principal("local", "me"), THREAD, answers)
-    assert text_in(await one.told(run)) == "Thanks."
-
-    async def is_forgotten() -> bool:
-        return not other.service.worker._preferred
-
-    await comes_true(is_forgotten)
+async def test_a_worker_remembers_how_to_hold_only_some_runs_that_others_resume(
+    hire: Hire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.agent.worker.PREFERRED", 2)
+    worker = (await hire(["never"])).service.worker
+    for number in range(5):
+        worker.prefer(f"run_{number}", hold_for=0.0)
+    assert list(worker._preferred) == ["run_3", "run_4"]
 
 
 @requirement("workers:answer-anywhere")

@@ -25,6 +25,7 @@ from farhand.errors import BadSetting
 from farhand.store.health import ServerLoad, StoreHealth
 from farhand.store.postgres.connection import (
     BY_INDEX,
+    COMMAND_SEC,
     Connection,
     ConnectionLost,
     Place,
@@ -131,12 +132,12 @@ async def _migrate(connection: Connection, place: Place) -> None:
 
 
 async def _wait_for_others(connection: Connection, place: Place) -> None:
-    """Begins the transaction. The database's timeout is a little shorter than ours, so that it says why."""
+    """Begins the transaction. The database's timeout is shorter than ours, so that it says why."""
     limit = int(MIGRATE_SEC * 1000)
     await connection.execute(f"SET statement_timeout = {limit}; SET lock_timeout = {limit * 9 // 10}; BEGIN")
     lock = "SELECT pg_advisory_xact_lock(hashtextextended('farhand tables of ' || $1::text, 0))"
     try:
-        await connection.fetch(lock, place.schema, seconds=MIGRATE_SEC)
+        await connection.fetch(lock, place.schema, seconds=MIGRATE_SEC + COMMAND_SEC)
     except StatementFailed as error:
         raise StatementFailed("another process is still changing the tables") from error
 
