@@ -237,7 +237,8 @@ class Unreadable(Broken):
 
 
 class ModelFault(Broken):
-    """`message` and `hint` are for the operator of the server; `words` is the provider's own message.
+    """`message`, `hint` and `provider_message` (what the provider itself wrote) are for the operator of the
+    server.
 
     People who chat see only `public`: the rest may contain keys, host names and code.
     """
@@ -249,17 +250,19 @@ class ModelFault(Broken):
         message: str,
         *,
         hint: str = "",
-        words: str = "",
+        provider_message: str = "",
         public: str = "The model failed. Try again later.",
     ) -> None:
         super().__init__(message, hint=hint)
-        self.words = words
+        self.provider_message = provider_message
         self.public = public
 
     @property
     def detail(self) -> str:
         """The message with the provider's own, for the log and for the program that uses farhand."""
-        return f"{self}\nThe provider says: {self.words}" if self.words else str(self)
+        if not self.provider_message:
+            return str(self)
+        return f"{self}\nThe provider says: {self.provider_message}"
 
 
 class LostClaim(Broken):

@@ -50,7 +50,7 @@ async def purged(*arguments: str, **variables: str) -> tuple[int, int, bool]:
     ended = await run_farhand("purge", "--older-than", "0", "--json", *arguments, env=variables)
     assert ended.code == 0, ended.err
     told = json.loads(ended.out)
-    return told["calls"], told["journals"], told["dryRun"]
+    return told["calls"], told["runs"], told["dryRun"]
 
 
 @requirement("cli:purge")

@@ -82,7 +82,7 @@ async def run(active: ActiveRun) -> Rest | None:
             look = await _look(active)
     except ModelFault as fault:
         failed = RunFailed(fault.code, fault.public, detail=fault.detail)
-        await _fail(active, failed, hint=fault.hint, provider_words=fault.words)
+        await _fail(active, failed, hint=fault.hint, provider_message=fault.provider_message)
     return None
 
 

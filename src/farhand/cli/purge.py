@@ -113,8 +113,8 @@ def _show(purged: PurgeReport, *, as_json: bool) -> None:
     print_facts(
         [
             ("calls", str(purged.calls)),
-            ("events", f"of {purged.journals} runs"),
-            ("news", str(purged.news)),
+            ("events", f"of {purged.runs} runs"),
+            ("feed", f"{purged.feed_entries} entries"),
             ("files", str(purged.files)),
         ],
         title=title,

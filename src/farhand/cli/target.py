@@ -44,9 +44,7 @@ def _import_module(name: str) -> ModuleType:
 
 
 def _import_file(place: str) -> ModuleType:
-    path = Path(place).expanduser().resolve()
-    if not path.is_file():
-        raise BadSetting(f"There is no file '{place}'.", hint=_FORMS)
+    path = _find_file(place)
     # under another name: agent.py must not hide a module named agent
     spec = spec_from_file_location(f"farhand_target_{path.stem}", path)
     if spec is None or spec.loader is None:
@@ -61,6 +59,18 @@ def _import_file(place: str) -> ModuleType:
         return module
 
     return _import(place, run)
+
+
+def _find_file(place: str) -> Path:
+    try:
+        path = Path(place).expanduser().resolve()
+        is_file = path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error).removesuffix(".")
+        raise BadSetting(f"'{place}' cannot be read: {reason}.", hint=_FORMS) from None
+    if not is_file:
+        raise BadSetting(f"There is no file '{place}'.", hint=_FORMS)
+    return path
 
 
 def _import(place: str, load: Callable[[], ModuleType]) -> ModuleType:

@@ -259,17 +259,27 @@ def _nearest(name: str, known: list[str] | set[str]) -> str:
 def _find_file(named: str | None) -> Path | None:
     """The given file, else the user's own if there is one."""
     if named:
-        path = Path(named).expanduser()
-        if not path.is_file():
+        path = _expand(named)
+        if not _is_file(path):
             raise BadSetting(f"There is no settings file '{path}'.", hint="Check --config or FARHAND_CONFIG.")
         return path
-    home = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "farhand"
-    found = [path for path in (home / "config.toml", home / "config.json") if path.is_file()]
+    home = _expand(os.environ.get("XDG_CONFIG_HOME") or "~/.config") / "farhand"
+    found = [path for path in (home / "config.toml", home / "config.json") if _is_file(path)]
     if len(found) > 1:
         raise BadSetting(
             f"There are two settings files in '{home}'.", hint="Keep config.toml or config.json."
         )
     return found[0] if found else None
+
+
+def _expand(path: str) -> Path:
+    # `Path.expanduser` raises for a user without a home, which a service or a container may have
+    return Path(os.path.expanduser(path))  # noqa: PTH111
+
+
+def _is_file(path: Path) -> bool:
+    # `Path.is_file` raises for a folder that this user may not read, such as a home that was inherited
+    return os.path.isfile(path)  # noqa: PTH113
 
 
 def _read_file(path: Path) -> dict[str, object]:

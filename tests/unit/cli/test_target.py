@@ -93,6 +93,8 @@ def test_a_file_named_like_a_module_of_python_hides_nothing(folder: Path) -> Non
         ("nowhere.deeper:agent", "There is no module 'nowhere.deeper' here."),
         ("nowhere.py", "There is no file 'nowhere.py'."),
         ("./", "There is no file './'."),
+        ("~no-such-user/a.py", "'~no-such-user/a.py' cannot be read: Could not determine home directory."),
+        (f"{'long' * 100}.py", "cannot be read: File name too long."),
         ("program:agnet", "'program' has no 'agnet'. Did you mean program:agent?"),
         ("program:box.outer", "'program' has no 'box.outer'."),
         ("program:words", "'program:words' is a str, not an Agent or an app of create_app."),

@@ -274,6 +274,16 @@ def test_a_file_that_is_not_there_or_there_twice_is_one_sentence(nobodys_home: P
     assert "two settings files" in refusal()
 
 
+@pytest.mark.parametrize("home", ["~no-such-user/.config", "long" * 100])
+def test_a_home_that_is_unknown_or_cannot_be_read_has_no_settings_file(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", home)
+    assert load_settings({}).port == 8787
+    with pytest.raises(BadSetting, match="There is no settings file"):
+        load_settings({}, config=f"{home}/config.toml")
+
+
 @requirement("settings:reference")
 def test_every_setting_is_in_the_reference_with_its_variable_and_default() -> None:
     rows = [line for line in REFERENCE.read_text().splitlines() if line.startswith("| `")]
