@@ -235,7 +235,7 @@ def _trouble(active: ActiveRun) -> RunFailed | None:
     limits, run = active.context.settings.limits, active.run
     if active.step >= limits.max_steps:
         return RunFailed(
-            "max_steps", f"The model was asked {limits.max_steps} times without coming to an answer."
+            "max_steps", f"The run was stopped after {limits.max_steps} steps without an answer."
         )
     # each failure took a step
     enough = active.step >= limits.same_failure

@@ -435,7 +435,7 @@ class AgentService:
     def _say_why_it_ended(self, serving: asyncio.Task[None]) -> None:
         if self.worker.stopped or serving.cancelled():
             return
-        log.critical("the agent stopped working though nobody asked it to", exc_info=serving.exception())
+        log.critical("the agent service stopped unexpectedly", exc_info=serving.exception())
 
 
 # `object`: not every caller checks types
