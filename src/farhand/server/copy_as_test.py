@@ -107,7 +107,7 @@ def test_{slug}() -> None:
 
 async def play() -> None:
     agent = Agent(model=ScriptedModel(SCRIPT), tools=[toolbox]{options})
-    async with FarClient(agent, patience=30) as far:
+    async with FarClient(agent, timeout_sec=30) as far:
         await far.chat({prompt})
 {play}
 """

@@ -11,7 +11,7 @@ from farhand.agent import worker
 from farhand.core.event import CallOpened, CallSettled, RunFinished, RunResumed, StepFinished, TextAdded
 from farhand.core.outcome import Failure, Success
 from farhand.core.run import RunState
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Timeouts, Settings
 from farhand.errors import StoreDown
 from farhand.models.scripted import Ask, Moment, Say, Step
 from farhand.models.scripted.model import Script
@@ -23,7 +23,7 @@ from tests.unit.agent.failing_store import Moods
 from tests.unit.agent.hands import open_url
 from tests.unit.agent.stage import Stage, text_in
 
-TURNS = Settings(patience=Patience(hold_for=0.0))
+TURNS = Settings(timeouts=Timeouts(hold_for=0.0))
 OPEN = Ask("open_url", {"url": "https://example.org"})
 
 
