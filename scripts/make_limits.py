@@ -182,7 +182,7 @@ _SCHEMAS = (
 
 _SIGN_IN = (
     Limit("length of a development server's token, at least", "16", "the server does not start"),
-    Limit("time for the `authenticate` hook to answer, in seconds", f"{HOOK_WITHIN_SEC:g}", "500, logged"),
+    Limit("time for the `authenticate` hook to answer, in seconds", f"{HOOK_WITHIN_SEC:g}", "503, logged"),
 )
 
 

@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection
 
 from farhand import Agent, Context, Principal, ScriptedModel, ask, create_app, current, tool
 from farhand.core.principal import SCOPES
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask, Moment, Step
 from tests.chaos.recording_agent import note
 

@@ -27,7 +27,7 @@ from farhand.agent.context import AgentContext
 from farhand.agent.execute import run_tool
 from farhand.calls.desk import Desk
 from farhand.core.call import Call, Phase
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.tool import Tool
 from farhand.server.app import App
 from tests.chaos.recording_agent import note

@@ -27,7 +27,7 @@ from farhand.core.state import RunProgress, ThreadState
 from farhand.core.thread import ResultsMessage
 from farhand.core.tool import Tool
 from tests.laws.interleavings import EARLY, Act, Actor, Command, Rows, Search, World, events_of, state_of
-from tests.unit.core.thread_builder import PAGE, TIMEOUTS, SERVER_TOOL, Story, asks_for
+from tests.unit.core.thread_builder import PAGE, SERVER_TOOL, TIMEOUTS, Story, asks_for
 
 YES, NO = Answer(approved=True), Answer(approved=False)
 

@@ -25,7 +25,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from farhand.core.principal import SCOPES, Principal
-from farhand.core.settings import Limits, Timeouts, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.faces.base import Route
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.server.app import App, create_app

@@ -50,6 +50,8 @@ NEEDED = [
     ("from farhand import serve", "uvicorn", "serve"),
     ("from farhand import serve", "typer", "serve"),
     ("import farhand.cli; farhand.cli.main()", "typer", "serve"),
+    ("from farhand.testing import FarClient", "httpx2", "testing"),
+    ("from farhand.testing import serve_app", "uvicorn", "testing"),
     ("import farhand; farhand.ScriptedModel.from_yaml('-')", "yaml", "yaml"),
 ]
 

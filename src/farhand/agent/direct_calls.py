@@ -244,7 +244,10 @@ async def _known(context: AgentContext, direct: DirectCall) -> Call | None:
         what = "request id" if call.request is None or call.request.key is None else "key"
         raise NameTaken(f"This {what} was used for another call.", hint="Use a new one.")
     if call.phase is not Phase.SETTLED and not direct.attach:
-        raise NameTaken("The call with this request id is still in progress.", hint="Send the request again later to get its result.")
+        raise NameTaken(
+            "The call with this request id is still in progress.",
+            hint="Send the request again later to get its result.",
+        )
     return call
 
 

@@ -102,7 +102,7 @@ class RunWait:
             wake(self.run_id)
 
     def fire(self, now: float) -> None:
-        """Its timer has fired. Usually only the time limit is checked again: the log was read a moment ago."""
+        """Its timer has fired. Usually only the time limit is checked: the log was read a moment ago."""
         self._slot = None
         if self._wake is None:
             return

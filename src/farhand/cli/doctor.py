@@ -150,7 +150,12 @@ def _check_queue(busy: ServerLoad) -> Finding:
     if busy.queue <= QUEUE_SHARE:
         return Finding("queue", "ok", text)
     # the queue keeps what the slowest session has not read; a full queue fails every commit that notifies
-    return Finding("queue", "note", text, "Find the session that listens inside a transaction that stays open, and end it.")
+    return Finding(
+        "queue",
+        "note",
+        text,
+        "Find the session that listens inside a transaction that stays open, and end it.",
+    )
 
 
 def _check_server(url: str, token: str | None) -> Finding:
@@ -199,7 +204,9 @@ def check_stream(server: RemoteServer) -> StreamVerdict:
             return _check_response(response)
     except TimeoutError:
         return StreamVerdict(
-            False, f"nothing arrived within {STREAM_WITHIN_SEC:g} s: something buffers the response", _UNBUFFER
+            False,
+            f"nothing arrived within {STREAM_WITHIN_SEC:g} s: something buffers the response",
+            _UNBUFFER,
         )
     except (OSError, HTTPException) as error:
         url = server.url.rstrip("/")

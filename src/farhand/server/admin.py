@@ -22,8 +22,8 @@ class PurgeRequest(Struct, rename="camel"):
 
 
 class PurgeReport(Struct, rename="camel"):
-    """What was removed, or would be with `dryRun`; `before` is in the store's time. `runs` counts the ended runs
-    whose events were removed."""
+    """What was removed, or would be with `dryRun`; `before` is in the store's time. `runs` counts those whose
+    events were removed."""
 
     before: float
     dry_run: bool

@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from farhand.clients.registry import ClientTools
 from farhand.core.file import FileRules
-from farhand.core.settings import ChatRules, Limits, Timeouts, Settings
+from farhand.core.settings import ChatRules, Limits, Settings, Timeouts
 from farhand.errors import BadSetting
 from farhand.server.settings_shape import PREFIX, SECTIONS, Shape, known_settings
 

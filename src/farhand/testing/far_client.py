@@ -13,11 +13,16 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 
-import httpx2
 import msgspec
 
+from farhand.errors import not_installed
 from farhand.testing.answer_reader import AnswerReader, ApprovalRequest, PendingCall
 from farhand.wire.sse import Parser
+
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    raise not_installed("Test clients", "testing") from error
 
 if TYPE_CHECKING:
     from farhand.agent.agent import Agent

@@ -8,7 +8,7 @@ import pytest
 
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask
 from farhand.store.open import open_store
 from farhand.testing import FakeClock

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask
 from tests.faces.agui.page import Page, no, yes
 from tests.faces.client_tools.program import Program, a_tool, ready

@@ -14,7 +14,7 @@ import pytest
 
 from farhand import Agent, ScriptedModel
 from farhand.core.principal import LOCAL
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask
 from tests.faces.client_tools.program import Json, Program, Stream, asks, chat, eventually, said
 from tests.faces.conftest import Serve

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from farhand.agent.agent import Agent
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask, Moment, ScriptedModel, Step
 from farhand.wire.sse import Event, Parser
 

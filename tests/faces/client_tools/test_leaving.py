@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from farhand import Agent, ClientTools, Timeouts, ScriptedModel
+from farhand import Agent, ClientTools, ScriptedModel, Timeouts
 from farhand.agent import direct_calls
 from farhand.core.outcome import Cancelled, Failure, Outcome, Success
 from farhand.core.principal import LOCAL

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from farhand import Agent, Timeouts, ScriptedModel, Settings
+from farhand import Agent, ScriptedModel, Settings, Timeouts
 from farhand.core.call import Phase
 from farhand.core.outcome import Success
 from farhand.core.principal import LOCAL

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from starlette.requests import HTTPConnection
 
-from farhand import Agent, Timeouts, Principal, ScriptedModel, Settings
+from farhand import Agent, Principal, ScriptedModel, Settings, Timeouts
 from farhand.core.principal import LOCAL, SCOPES
 from farhand.models.scripted import Ask
 from farhand.wire.sse import Event, Parser

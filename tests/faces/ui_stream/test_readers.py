@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from farhand.core.principal import LOCAL
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask, Moment, Say, Step
 from tests.faces.conftest import Serve
 from tests.faces.served import Served

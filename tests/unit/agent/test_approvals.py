@@ -21,7 +21,7 @@ from farhand.core.outcome import Cancelled, Denied, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Refused, Result
 from farhand.core.run import Run
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import ResultsMessage
 from farhand.errors import Busy
 from farhand.models.scripted import Ask, Moment, Step

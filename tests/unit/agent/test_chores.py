@@ -10,7 +10,7 @@ from farhand.agent import worker
 from farhand.calls.deadlines import Deadlines
 from farhand.calls.desk import Desk
 from farhand.core.principal import LOCAL
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.errors import ShuttingDown
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.testing import FakeClock

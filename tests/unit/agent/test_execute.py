@@ -17,7 +17,7 @@ from farhand.core.outcome import Cancelled, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted
 from farhand.core.run import Run, RunState
-from farhand.core.settings import Limits, Timeouts, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.core.thread import Text, UserMessage
 from farhand.eventlog.pubsub import Subscription
 from farhand.models.scripted import Ask, Moment, Step

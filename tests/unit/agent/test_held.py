@@ -13,7 +13,7 @@ from farhand.core.event import CallOpened, CallSettled, RunFinished, RunParked, 
 from farhand.core.outcome import Cancelled, Success
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.eventlog.pubsub import freed_topic
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.store.base import Append, AppendResult

@@ -25,7 +25,7 @@ from farhand.core.event import (
 )
 from farhand.core.outcome import Failure, Success
 from farhand.core.run import RunState, Usage
-from farhand.core.settings import Limits, Timeouts, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.core.thread import AssistantMessage, Reasoning, ResultsMessage, Text, text_of
 from farhand.models.base import ModelEvent, Prompt, TextDelta
 from farhand.models.scripted import Ask, Begin, Fail, Moment, Say, Step, Stop, Think

@@ -8,7 +8,7 @@ import pytest
 
 from farhand.agent.ownership import Membership, Ownership
 from farhand.clock import SystemClock
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.eventlog.log import EventLog
 from farhand.store.memory import MemoryStore
 from farhand.store.postgres import PostgresStore

@@ -16,7 +16,7 @@ from farhand.core.outcome import Failure, Success
 from farhand.core.position import START, Position
 from farhand.core.principal import LOCAL, Principal
 from farhand.core.result import Result
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import Text, text_of
 from farhand.errors import Busy, Malformed, NotAllowed, NotFound, Unanswered
 from farhand.models.scripted import Ask

@@ -28,7 +28,7 @@ from farhand.core.outcome import Cancelled, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted
 from farhand.core.run import Run, RunState
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.eventlog.log import EventLog
 from farhand.models.scripted import Ask, Moment, Say, Step
 from farhand.models.scripted.model import Script

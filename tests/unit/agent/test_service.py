@@ -8,7 +8,7 @@ from farhand.core.event import StepFinished
 from farhand.core.outcome import Success
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.run import RunState
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask, Moment, Step
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage

@@ -11,7 +11,7 @@ from farhand.agent import worker
 from farhand.core.event import CallOpened, CallSettled, RunFinished, RunResumed, StepFinished, TextAdded
 from farhand.core.outcome import Failure, Success
 from farhand.core.run import RunState
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.errors import StoreDown
 from farhand.models.scripted import Ask, Moment, Say, Step
 from farhand.models.scripted.model import Script

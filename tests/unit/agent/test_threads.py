@@ -13,7 +13,7 @@ from farhand.core.event import CallOpened, RunFinished, RunParked, StepFinished,
 from farhand.core.outcome import Cancelled, Success
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.run import RunState
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import Text, UserMessage, text_of
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Busy, NotFound

@@ -16,7 +16,7 @@ from farhand.core.outcome import Failure, Success
 from farhand.core.position import START, Bookmark, Position
 from farhand.core.principal import LOCAL, Principal
 from farhand.core.result import Accepted, Refused, Repeated, Result
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import Text
 from farhand.errors import NotAllowed, NotFound, TooLarge
 from farhand.models.scripted import Ask, Moment, Say, Step

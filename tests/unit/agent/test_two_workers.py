@@ -30,7 +30,7 @@ from farhand.core.outcome import Cancelled, Outcome, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Conflict, Receipt, Repeated, Result
 from farhand.core.run import RunState
-from farhand.core.settings import Limits, Timeouts, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.errors import StoreDown, TooMany
 from farhand.eventlog.log import EventLog
 from farhand.models.scripted import Ask, Say

@@ -17,7 +17,7 @@ from farhand.core.decide import runs
 from farhand.core.outcome import TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import Text, UserMessage
 from farhand.errors import Unreadable
 from farhand.models.scripted import Ask, Moment, Step

@@ -12,7 +12,7 @@ from farhand.core.outcome import Cancelled, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Refused, Result
 from farhand.core.run import RunState
-from farhand.core.settings import Limits, Timeouts, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.core.thread import ResultsMessage, Text, UserMessage
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.testing import FakeClock

@@ -18,7 +18,7 @@ from farhand.core.outcome import Success
 from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted
 from farhand.core.run import Run
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import Text, UserMessage
 from farhand.models.scripted import Ask
 from farhand.tools.context import Context, current

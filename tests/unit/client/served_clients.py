@@ -11,7 +11,7 @@ from farhand import Agent, ScriptedModel
 from farhand.agent.keyed_calls import Waiting
 from farhand.client import Client
 from farhand.core.outcome import Outcome
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from tests.faces.served import Options, Served, served
 
 T = TypeVar("T")

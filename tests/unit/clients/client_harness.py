@@ -18,7 +18,7 @@ from farhand.core.client import Client
 from farhand.core.decide.direct import open_direct
 from farhand.core.decide.opening import Opening
 from farhand.core.principal import Owner
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.eventlog.log import EventLog
 from farhand.store.base import Store
 from farhand.testing import FakeClock

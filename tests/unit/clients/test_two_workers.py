@@ -11,7 +11,7 @@ import pytest
 
 from farhand.clients.inbox import ClientStream, Inbox, InboxItem, OfferedCall, StreamReplaced, WithdrawnTools
 from farhand.core.outcome import Failure
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.store.postgres import PostgresStore
 from farhand.store.presence import Absence
 from farhand.testing import FakeClock

@@ -40,7 +40,7 @@ from farhand.store.base import (
     thread_key,
 )
 from farhand.testing import FakeClock
-from tests.unit.core.thread_builder import PAGE, TIMEOUTS, PROGRAM, SERVER_TOOL, asks_for
+from tests.unit.core.thread_builder import PAGE, PROGRAM, SERVER_TOOL, TIMEOUTS, asks_for
 from tests.unit.core.thread_log import ANN
 from tests.unit.eventlog.thread_story import ThreadStory
 

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from msgspec.structs import fields
 
-from farhand import Agent, ClientTools, Limits, Timeouts, Principal, ScriptedModel, Settings, create_app
+from farhand import Agent, ClientTools, Limits, Principal, ScriptedModel, Settings, Timeouts, create_app
 from farhand.errors import BadSetting
 from farhand.server.app import App
 from farhand.server.settings import load_settings

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from farhand.agent.agent import Agent
 from farhand.core.principal import Principal
-from farhand.core.settings import Timeouts, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask, Fail, Moment, Say, ScriptedModel, Step
 from farhand.models.scripted.model import Script
 from farhand.server.app import create_app

@@ -36,7 +36,7 @@ from farhand.core.outcome import Cancelled
 from farhand.core.principal import Claims
 from farhand.core.result import Receipt
 from farhand.core.run import RunState, Usage
-from farhand.core.settings import Limits, Timeouts, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.core.state import RunProgress, ThreadState
 from farhand.core.thread import Message, UserMessage
 from farhand.core.tool import Tool

@@ -14,7 +14,7 @@ from farhand.core.outcome import Cancelled, Denied, Failure, Success, TimedOut, 
 from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, Unknown
 from farhand.core.state import ThreadState
 from farhand.core.tool import Schema
-from tests.unit.core.thread_builder import PAGE, TIMEOUTS, PROGRAM, SERVER_TOOL, Story, asks_for
+from tests.unit.core.thread_builder import PAGE, PROGRAM, SERVER_TOOL, TIMEOUTS, Story, asks_for
 
 YES = Answer(approved=True)
 NO = Answer(approved=False, reason="not now")

@@ -34,7 +34,7 @@ from farhand.core.run import RunState
 from farhand.core.settings import Limits, Settings
 from farhand.core.thread import ResultsMessage
 from farhand.core.tool import Tool
-from tests.unit.core.thread_builder import PAGE, TIMEOUTS, SERVER_TOOL, SETTINGS, Story, asks_for
+from tests.unit.core.thread_builder import PAGE, SERVER_TOOL, SETTINGS, TIMEOUTS, Story, asks_for
 
 YES = Answer(approved=True)
 

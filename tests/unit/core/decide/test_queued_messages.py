@@ -19,7 +19,7 @@ from farhand.core.run import RunState
 from farhand.core.state import ThreadState
 from farhand.core.thread import ResultsMessage, UserMessage
 from farhand.core.tool import Executor, Tool
-from tests.unit.core.thread_builder import TIMEOUTS, PROGRAM, SERVER_TOOL, SETTINGS, Story, asks_for, said
+from tests.unit.core.thread_builder import PROGRAM, SERVER_TOOL, SETTINGS, TIMEOUTS, Story, asks_for, said
 
 YES = Reply("apr_1", Answer(approved=True))
 NOTE = Tool(name="note", description="", input_schema={}, executor=Executor.FRONTEND)

@@ -17,7 +17,7 @@ from farhand.core.decide.thread_copies import (
 from farhand.core.event import CallRejected, CallSettled
 from farhand.core.outcome import Failure, Success, digest
 from farhand.core.thread import Asked, AssistantMessage, File, Message, Reasoning, ResultsMessage, Text
-from tests.unit.core.thread_builder import PAGE, TIMEOUTS, SERVER_TOOL, Story, said
+from tests.unit.core.thread_builder import PAGE, SERVER_TOOL, TIMEOUTS, Story, said
 from tests.unit.core.thread_log import Log
 
 ASKED = Asked("call_1", "delete", {"path": "a"}, "toolu_1")
