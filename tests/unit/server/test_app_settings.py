@@ -143,7 +143,7 @@ async def test_a_model_a_token_and_a_store_from_python_are_used(
     assert "of-the-environment" not in str(first.describe())
     assert first.spec.model is not first.agent.spec.model
     assert described(first)["model"].endswith("(FARHAND_MODEL)")
-    assert described(first)["store"] == "a store of the program's own (create_app)"
+    assert described(first)["store"] == "a Store object (create_app)"
 
 
 async def test_a_bad_variable_keeps_the_app_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
