@@ -22,7 +22,7 @@ from farhand.cli.remote.render import print_json
 from farhand.errors import FarhandError
 from farhand.server.settings import load_settings
 from farhand.store.health import ROOM_BYTES, ServerLoad, StoreHealth
-from farhand.store.open import DEFAULT, inspect_store
+from farhand.store.open import DEFAULT, inspect_store, redact_password
 
 CLOCK_SEC = 2.0
 PER_WORKER = 10
@@ -83,6 +83,11 @@ def _check_store(address: str) -> Iterator[Finding]:
         facts = asyncio.run(inspect_store(address))
     except FarhandError as error:
         yield Finding("store", "bad", error.message, error.hint)
+        return
+    # a folder that this user may not read, or a home that does not exist
+    except (OSError, RuntimeError) as error:
+        text = f"{redact_password(address)} cannot be read: {str(error).removesuffix('.')}"
+        yield Finding("store", "bad", text, "Check its address, and the permissions of its folder.")
         return
     if facts.problem is not None:
         do = facts.hint or "Check its address, and that it exists."

@@ -38,8 +38,8 @@ _FARHAND = str(Path(__file__).parents[1])
 
 
 def _import_module(name: str) -> ModuleType:
-    # sys.path of a console script begins with the script's folder, not with the current one
-    sys.path.insert(0, str(Path.cwd()))
+    # sys.path of a console script begins with the script's folder; an empty entry is the current one
+    sys.path.insert(0, "")
     return _import(name, lambda: importlib.import_module(name))
 
 
@@ -118,7 +118,7 @@ def _find_servable(module: ModuleType, place: str, name: str) -> Agent | App:
     if not isinstance(found, Agent | App):
         kind = type(found).__name__
         raise BadSetting(
-            f"'{place}:{name}' is a {kind}, not an Agent or an app of create_app.",
+            f"'{place}:{name}' is not an Agent or an app of create_app but of type {kind}.",
             hint=_suggest(module, place),
         )
     return found

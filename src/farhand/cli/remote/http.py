@@ -105,14 +105,14 @@ def _is_address(url: str) -> bool:
         return False
 
 
-def parse_argument(text: str, what: str) -> object:
+def parse_argument(text: str, what: str, *, example: str = """'{"name": "value"}'""") -> object:
     """JSON from the command line, checked by the server's own rules: it is sent as it was typed."""
     try:
         # its error names the position; but it accepts too much: NaN, for example, would be sent as null
         json.loads(text)
         return json_reader.read_json(text.encode(errors="surrogateescape"))
     except ValueError as error:
-        raise BadSetting(f"{what} is not JSON: {error}.", hint="""Quote it: '{"name": "value"}'.""") from None
+        raise BadSetting(f"{what} is not JSON: {error}.", hint=f"Quote it: {example}.") from None
     except Malformed as fault:
         raise BadSetting(f"{what} cannot be sent: {fault.message}", hint=fault.hint) from None
 

@@ -197,6 +197,12 @@ async def test_what_can_not_be_asked_is_one_line_and_code_2(
     assert result.err.count("farhand: error:") == 1
 
 
+async def test_an_answer_that_is_not_quoted_twice_is_told_how(house: House) -> None:
+    result = await house.farhand("inbox", "answer", "call_1", "yes")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert """Quote it: '"yes"' or""" in result.err
+
+
 async def test_a_request_id_gets_the_stored_answer(house: House) -> None:
     async with notes(house):
         first = await house.farhand("call", "client_notes_read", '{"name": "a"}', "--request-id", "job-1")
