@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from farhand.core.file import FileRules
-from farhand.core.settings import Limits, Patience
+from farhand.core.settings import Limits, Timeouts
 from farhand.server.auth.authenticator import HOOK_WITHIN_SEC
 from farhand.tools import schema_admission
 from farhand.tools.docstring import LONGEST_DESCRIPTION
@@ -86,7 +86,7 @@ def groups() -> tuple[Group, ...]:
         Group("Bodies and texts", tuple(_of(_BODIES))),
         Group("Files", tuple(_of_files())),
         Group("Counts", tuple(_of(_COUNTS))),
-        Group("Rates and times", (*_of(_RATES), *_of_patience())),
+        Group("Rates and times", (*_of(_RATES), *_of_timeouts())),
         Group("JSON from outside", _JSON),
         Group("Schemas from outside", _SCHEMAS),
         Group("Sign-in", _SIGN_IN),
@@ -182,7 +182,7 @@ _SCHEMAS = (
 
 _SIGN_IN = (
     Limit("length of a development server's token, at least", "16", "the server does not start"),
-    Limit("time for the `authenticate` hook to answer, in seconds", f"{HOOK_WITHIN_SEC:g}", "500, logged"),
+    Limit("time for the `authenticate` hook to answer, in seconds", f"{HOOK_WITHIN_SEC:g}", "503, logged"),
 )
 
 
@@ -196,12 +196,12 @@ def _of_files() -> Iterator[Limit]:
         yield Limit(what, _number(getattr(FileRules(), name)), answer, f"files.{name}")
 
 
-def _of_patience() -> Iterator[Limit]:
+def _of_timeouts() -> Iterator[Limit]:
     yield Limit(
         "time from a revocation until open streams and sockets are closed, in seconds",
-        _number(Patience().recheck),
+        _number(Timeouts().recheck),
         "the stream is cut; a socket is closed with 4401",
-        "patience.recheck",
+        "timeouts.recheck",
     )
 
 

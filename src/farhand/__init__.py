@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from farhand.core.approval import Answer
     from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
     from farhand.core.principal import Owner, Principal
-    from farhand.core.settings import ChatRules, Limits, Patience, Settings
+    from farhand.core.settings import ChatRules, Limits, Settings, Timeouts
     from farhand.errors import FarhandError
     from farhand.models.scripted import ScriptedModel
     from farhand.server.app import create_app
@@ -44,7 +44,6 @@ __all__ = [
     "NotAnswered",
     "Outcome",
     "Owner",
-    "Patience",
     "Pending",
     "Principal",
     "RunResult",
@@ -53,6 +52,7 @@ __all__ = [
     "SettledCall",
     "Success",
     "TimedOut",
+    "Timeouts",
     "ToolFailed",
     "Toolbox",
     "Waiting",
@@ -73,7 +73,7 @@ _HOMES = {
     "farhand.core.approval": ("Answer",),
     "farhand.core.outcome": ("Cancelled", "Denied", "Failure", "Outcome", "Success", "TimedOut"),
     "farhand.core.principal": ("Owner", "Principal"),
-    "farhand.core.settings": ("ChatRules", "Limits", "Patience", "Settings"),
+    "farhand.core.settings": ("ChatRules", "Limits", "Timeouts", "Settings"),
     "farhand.errors": ("FarhandError",),
     "farhand.models.scripted": ("ScriptedModel",),
     "farhand.cli.serve": ("aserve", "serve"),

@@ -23,6 +23,7 @@
     │   ├── BadTool                 a declaration that cannot become a tool
     │   ├── DuplicateTool           a name registered twice; the first tool is kept
     │   └── BadSetting              a setting, address or module that cannot be used
+    │       └── NotInstalled        a library of an extra is missing; also an ImportError
     └── Broken                      farhand, its store or its model
         ├── ShuttingDown            the server is about to stop; try again in a moment
         ├── StoreDown               the store does not answer; whether anything was accepted is unknown
@@ -52,6 +53,7 @@ __all__ = [
     "NoAgent",
     "NotAllowed",
     "NotFound",
+    "NotInstalled",
     "PeerFault",
     "Rejected",
     "ResultMismatch",
@@ -205,9 +207,13 @@ class BadSetting(Misuse):
     code = "bad_setting"
 
 
-def not_installed(who: str, extra: str) -> BadSetting:
+class NotInstalled(BadSetting, ImportError):
+    """Also an `ImportError`, since programs try an import and do without it."""
+
+
+def not_installed(who: str, extra: str) -> NotInstalled:
     """The error to raise if a library of this extra is missing."""
-    return BadSetting(
+    return NotInstalled(
         f"{who} need a library that is not installed.", hint=f"Install it: pip install 'farhand[{extra}]'."
     )
 
@@ -237,7 +243,8 @@ class Unreadable(Broken):
 
 
 class ModelFault(Broken):
-    """`message` and `hint` are for the operator of the server; `words` is the provider's own message.
+    """`message`, `hint` and `provider_message` (what the provider itself wrote) are for the operator of the
+    server.
 
     People who chat see only `public`: the rest may contain keys, host names and code.
     """
@@ -249,17 +256,19 @@ class ModelFault(Broken):
         message: str,
         *,
         hint: str = "",
-        words: str = "",
+        provider_message: str = "",
         public: str = "The model failed. Try again later.",
     ) -> None:
         super().__init__(message, hint=hint)
-        self.words = words
+        self.provider_message = provider_message
         self.public = public
 
     @property
     def detail(self) -> str:
         """The message with the provider's own, for the log and for the program that uses farhand."""
-        return f"{self}\nThe provider says: {self.words}" if self.words else str(self)
+        if not self.provider_message:
+            return str(self)
+        return f"{self}\nThe provider says: {self.provider_message}"
 
 
 class LostClaim(Broken):

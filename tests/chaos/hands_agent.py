@@ -12,7 +12,7 @@ from starlette.requests import HTTPConnection
 
 from farhand import Agent, Context, Principal, ScriptedModel, ask, create_app, current, tool
 from farhand.core.principal import SCOPES
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask, Moment, Step
 from tests.chaos.recording_agent import note
 
@@ -114,5 +114,5 @@ app = create_app(
     agent,
     store=os.environ["TEST_STORE"],
     authenticate=authenticate,
-    settings=Settings(patience=Patience(lease=1.0)),
+    settings=Settings(timeouts=Timeouts(lease=1.0)),
 )

@@ -27,7 +27,7 @@ from farhand.agent.context import AgentContext
 from farhand.agent.execute import run_tool
 from farhand.calls.desk import Desk
 from farhand.core.call import Call, Phase
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.tool import Tool
 from farhand.server.app import App
 from tests.chaos.recording_agent import note
@@ -93,7 +93,7 @@ def _set_traps() -> None:
 
 
 async def _main(store: str, what: str, tool: str) -> None:
-    hands = create_app(toolbox, store=store, settings=Settings(patience=Patience(lease=1.0)))
+    hands = create_app(toolbox, store=store, settings=Settings(timeouts=Timeouts(lease=1.0)))
     told = asyncio.Event()
 
     async def note_it(settled: SettledCall) -> None:

@@ -301,8 +301,8 @@ async def test_a_store_that_cannot_be_used_is_one_line_and_code_2(tmp_path: Path
 async def test_a_bad_setting_is_one_line_and_code_2(tmp_path: Path) -> None:
     assert "FARHAND_PROT" in await said("run", AGENT, env={"FARHAND_PROT": "1"})
     file = tmp_path / "settings.toml"
-    file.write_text("[patience]\nhold_for = 'long'\n")
-    assert f"{file}: patience.hold_for: expected a number" in await said("run", AGENT, "--config", str(file))
+    file.write_text("[timeouts]\nhold_for = 'long'\n")
+    assert f"{file}: timeouts.hold_for: expected a number" in await said("run", AGENT, "--config", str(file))
 
 
 @requirement("cli:loopback-only")
@@ -374,7 +374,7 @@ async def test_options_and_variables_reach_an_app_and_the_start_says_where_each_
         assert f"  store   sqlite:///{tmp_path / 'store.db'} (FARHAND_STORE)\n" in server.out
         assert "  model   scripted (Agent)\n" in server.out
         assert "  set     limits.title = 99 (FARHAND_LIMITS__TITLE)\n" in server.out
-        assert "  set     patience.hold_for = 3 (--hold-for)\n" in server.out
+        assert "  set     timeouts.hold_for = 3 (--hold-for)\n" in server.out
         assert "  set     inspector = off (--inspector)\n" in server.out
         async with server.client() as client:
             assert (await client.post("/api/chat", json=chat("hello", wait="turn"))).status_code == 200

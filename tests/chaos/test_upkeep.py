@@ -50,7 +50,7 @@ async def purged(*arguments: str, **variables: str) -> tuple[int, int, bool]:
     ended = await run_farhand("purge", "--older-than", "0", "--json", *arguments, env=variables)
     assert ended.code == 0, ended.err
     told = json.loads(ended.out)
-    return told["calls"], told["journals"], told["dryRun"]
+    return told["calls"], told["runs"], told["dryRun"]
 
 
 @requirement("cli:purge")
@@ -175,6 +175,9 @@ async def test_the_doctor_names_what_is_wrong_and_what_to_do(tmp_path: Path) -> 
     (tmp_path / "other.db").write_text("this is no database, and long enough to be taken for one" * 9)
     code, found = await findings("--store", f"sqlite:///{tmp_path}/other.db")
     assert (code, found["store"][0]) == (1, "bad")
+    for unreadable in ("sqlite:///~no-such-user/x.db", f"sqlite:///{'long' * 100}.db"):
+        code, found = await findings("--store", unreadable)
+        assert (code, found["store"][0], "cannot be read" in found["store"][1]) == (1, "bad", True)
     ended = await run_farhand("doctor", "--store", "carrier-pigeon")
     assert (ended.code, "is not a store address. Use" in ended.out) == (1, True)
 

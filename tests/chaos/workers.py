@@ -14,7 +14,7 @@ from tests.process import MANY_RUNS, FarhandProcess, farhand_process
 AGENT = "tests.chaos.recording_agent:agent"
 LEASE_SEC = 1.0
 SETTINGS = {
-    "FARHAND_PATIENCE__LEASE": str(LEASE_SEC),
+    "FARHAND_TIMEOUTS__LEASE": str(LEASE_SEC),
     "FARHAND_LIMITS__STREAMS_PER_PRINCIPAL": "1000",
     **MANY_RUNS,
 }

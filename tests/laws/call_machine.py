@@ -25,7 +25,7 @@ from farhand.core.outcome import Cancelled, Failure, Outcome, Success, TimedOut,
 from farhand.core.principal import Owner
 from farhand.core.result import Accepted, Conflict, Receipt, Refused, Result, Unknown
 from farhand.core.run import Run
-from farhand.core.settings import Patience
+from farhand.core.settings import Timeouts
 from farhand.core.state import ThreadState
 from farhand.core.thread import Text, UserMessage
 from farhand.core.tool import Executor, Tool
@@ -39,7 +39,7 @@ ANN = Owner("acme", "ann")
 BOB = Owner("acme", "bob")
 MOST_CALLS = 8
 THREAD, RUN = "t1", "run_1"
-PATIENCE = Patience()
+TIMEOUTS = Timeouts()
 TOOLS = {
     executor: Tool(
         name=executor,
@@ -248,7 +248,7 @@ class CallMachine(RuleBasedStateMachine):
         fence = self.truth.fence
 
         def claim(thread: ThreadState, now: float) -> Decision[int | None]:
-            return runs.claim(thread, RUN, fence, lambda call: True, now=now, patience=PATIENCE)
+            return runs.claim(thread, RUN, fence, lambda call: True, now=now, timeouts=TIMEOUTS)
 
         answer = self.go(self.log.decide(ANN, THREAD, claim))
         if self.truth.parked and self.truth.waits:
@@ -322,9 +322,9 @@ class CallMachine(RuleBasedStateMachine):
     def _work_on(self, store: Store) -> None:
         self.store = store
         self.log = EventLog(store)
-        self.desk = Desk(self.log, PATIENCE)
+        self.desk = Desk(self.log, TIMEOUTS)
         elsewhere = EventLog(store) if store.is_shared else self.log
-        self.desk_elsewhere = Desk(elsewhere, PATIENCE)
+        self.desk_elsewhere = Desk(elsewhere, TIMEOUTS)
         """Of another worker, where there may be one."""
 
     def _open(self, executor: Executor, asking: bool) -> None:
@@ -339,7 +339,7 @@ class CallMachine(RuleBasedStateMachine):
         )
 
         def command(thread: ThreadState, at: float) -> Decision[None]:
-            event = opened(thread, opening, now=at, patience=PATIENCE)
+            event = opened(thread, opening, now=at, timeouts=TIMEOUTS)
             return Decision(None, (event,), tools=(opening.tool,))
 
         self.go(self.log.decide(ANN, THREAD, command))

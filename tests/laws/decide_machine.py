@@ -20,14 +20,14 @@ from farhand.core.event import CallSettled, TextAdded
 from farhand.core.outcome import Failure, Outcome, Success, kind_of
 from farhand.core.result import Conflict, Receipt, Refused, Result, Unknown
 from farhand.core.run import RunState
-from farhand.core.settings import Patience
+from farhand.core.settings import Timeouts
 from farhand.core.state import ThreadState
 from farhand.core.thread import Text, UserMessage
 from farhand.core.tool import Executor, Tool
 from tests.laws.call_model import ASK_TIMEOUT, FAR_TIMEOUT, CallTruth, RunTruth, Told
 from tests.unit.core.thread_log import Command, Log
 
-PATIENCE = Patience()
+TIMEOUTS = Timeouts()
 MOST_CALLS = 8
 TOOLS = {
     executor: Tool(
@@ -104,7 +104,7 @@ class DecideMachine(RuleBasedStateMachine):
         call = _pick(self._near(), number)
         if call.holder is None:
             tool = TOOLS[Executor.SERVER]
-            start = partial(calls.start, call_id=call.call_id, tool=tool, patience=PATIENCE)
+            start = partial(calls.start, call_id=call.call_id, tool=tool, timeouts=TIMEOUTS)
             started = self.log.do(lambda thread, at: start(thread, now=at))
             assert (started is not None) == call.start(self.log.now)
         now = self._later(after)
@@ -168,7 +168,7 @@ class DecideMachine(RuleBasedStateMachine):
         call, now = _pick(self._gated(), number), self.log.now
         brought: list[Reply | Checked] = [Reply(call.approval_id, answer), _checked(call, outcome)]
         first, second = self.log.do(
-            lambda thread, at: calls.accept(thread, brought, now=at, patience=PATIENCE)
+            lambda thread, at: calls.accept(thread, brought, now=at, timeouts=TIMEOUTS)
         )
         _same(first, call.say(answer, now))
         _same(second, call.settle(outcome, now))
@@ -177,7 +177,7 @@ class DecideMachine(RuleBasedStateMachine):
     def be_taken_over(self) -> None:
         """By force: parked or not."""
         fence = self.truth.fence
-        claim = partial(runs.claim, run_id="run_1", fence=fence, patience=PATIENCE)
+        claim = partial(runs.claim, run_id="run_1", fence=fence, timeouts=TIMEOUTS)
         parked = self.truth.parked
         answer = self.log.do(lambda thread, at: claim(thread, may_repeat=lambda call: True, now=at))
         if parked and self.truth.waits:
@@ -247,7 +247,7 @@ class DecideMachine(RuleBasedStateMachine):
             timeout_sec=FAR_TIMEOUT if is_far else None,
             approval_id=f"apr_{self.ids}" if asking else None,
         )
-        self.log.do(lambda thread, at: Decision(None, (opened(thread, opening, now=at, patience=PATIENCE),)))
+        self.log.do(lambda thread, at: Decision(None, (opened(thread, opening, now=at, timeouts=TIMEOUTS),)))
         deadline = now + (ASK_TIMEOUT if asking else FAR_TIMEOUT)
         truth = CallTruth(
             opening.call_id, f"apr_{self.ids}", is_far, deadline, is_gated=asking, asking=asking
@@ -280,7 +280,7 @@ def _expires(call: CallTruth) -> Command[bool]:
 
 def _answers(call: CallTruth, answer: Answer) -> Command[Receipt]:
     reply = Reply(call.approval_id, answer)
-    return lambda thread, now: calls.approve(thread, reply, now=now, patience=PATIENCE)
+    return lambda thread, now: calls.approve(thread, reply, now=now, timeouts=TIMEOUTS)
 
 
 def _pick(pool: list[CallTruth], number: int) -> CallTruth:

@@ -43,7 +43,7 @@ class Lives:
         self.purged_before = 0.0
         self._clock = clock
         self._random = random.Random(seed)
-        self._desk = Desk(self.log, SETTINGS.patience)
+        self._desk = Desk(self.log, SETTINGS.timeouts)
         self._keys = [(owner, f"t{no}") for owner in OWNERS for no in range(3)]
         self._often: list[Callable[[Key], Awaitable[object]]] = [
             self._begin, self._write, self._step, self._end, self._answer, self._open_direct, self._park
@@ -161,7 +161,7 @@ class Lives:
             if run is None:
                 return Decision(None)
             return runs.claim(
-                thread, run.run_id, run.fence, lambda call: True, now=now, patience=SETTINGS.patience
+                thread, run.run_id, run.fence, lambda call: True, now=now, timeouts=SETTINGS.timeouts
             )
 
         await self._do(key, claim)

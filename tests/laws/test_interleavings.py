@@ -27,7 +27,7 @@ from farhand.core.state import RunProgress, ThreadState
 from farhand.core.thread import ResultsMessage
 from farhand.core.tool import Tool
 from tests.laws.interleavings import EARLY, Act, Actor, Command, Rows, Search, World, events_of, state_of
-from tests.unit.core.thread_builder import PAGE, PATIENCE, SERVER_TOOL, Story, asks_for
+from tests.unit.core.thread_builder import PAGE, SERVER_TOOL, TIMEOUTS, Story, asks_for
 
 YES, NO = Answer(approved=True), Answer(approved=False)
 
@@ -246,7 +246,7 @@ def _settle(name: str, outcome: Outcome) -> Act:
 def _answer(name: str, answer: Answer) -> Act:
     reply = Reply("apr_1", answer)
     return Act(
-        name, lambda told: lambda thread, now: calls.approve(thread, reply, now=now, patience=PATIENCE)
+        name, lambda told: lambda thread, now: calls.approve(thread, reply, now=now, timeouts=TIMEOUTS)
     )
 
 
@@ -268,7 +268,7 @@ def _write(text: str, fence: int) -> Command:
 
 def _claim(fence: int, may_repeat: bool) -> Act:
     def command(thread: ThreadState, now: float) -> Decision[object]:
-        return runs.claim(thread, "run_1", fence, lambda call: may_repeat, now=now, patience=PATIENCE)
+        return runs.claim(thread, "run_1", fence, lambda call: may_repeat, now=now, timeouts=TIMEOUTS)
 
     return Act("claim", lambda told: command, unless=lambda answer: answer is None)
 
@@ -281,7 +281,7 @@ def _executes(fence: int) -> tuple[Act, ...]:
         call = thread.calls["call_1"]
         if _was_restarted(call, thread, fence):
             return Decision(True)
-        decision = calls.start(thread, "call_1", SERVER_TOOL, now=now, patience=PATIENCE, fence=fence)
+        decision = calls.start(thread, "call_1", SERVER_TOOL, now=now, timeouts=TIMEOUTS, fence=fence)
         return Decision(decision.answer is not None, decision.events)
 
     def finish(thread: ThreadState, now: float) -> Decision[object]:

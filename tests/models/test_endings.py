@@ -144,7 +144,7 @@ async def test_a_run_that_never_comes_to_an_answer_ends_and_the_thread_goes_on(p
 
     async with stage(provider, script) as at:
         at.agent.settings = at.agent.settings.__class__(
-            limits=at.agent.settings.limits.__class__(max_steps=3), patience=at.agent.settings.patience
+            limits=at.agent.settings.limits.__class__(max_steps=3), timeouts=at.agent.settings.timeouts
         )
         ended = await at.agent.run("Go on for ever", thread="t")
         assert ended.stop_reason == "failed"

@@ -25,7 +25,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from farhand.core.principal import SCOPES, Principal
-from farhand.core.settings import Limits, Patience, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.faces.base import Route
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.server.app import App, create_app
@@ -270,11 +270,11 @@ INPUTS: dict[str, dict[str, object]] = {
 
 @asynccontextmanager
 async def serve_target(
-    limits: Limits | None = None, patience: Patience | None = None
+    limits: Limits | None = None, timeouts: Timeouts | None = None
 ) -> AsyncIterator[Target]:
     """A server with these limits, and Ada who waits."""
     people, scene = People(), Scene(script)
-    settings = Settings(limits=limits or Limits(), patience=patience or Patience())
+    settings = Settings(limits=limits or Limits(), timeouts=timeouts or Timeouts())
     app = create_app(scene.agent, store="memory:", authenticate=people, settings=settings, inspector=True)
     async with _serve_target(Target(app, scene, people)) as target:
         yield target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from farhand.core.settings import Patience
+from farhand.core.settings import Timeouts
 from tests.faces.client_tools.program import eventually
 from tests.faces.ui_stream.page import Page
 from tests.faces.ui_stream.websocket_client import read
@@ -251,7 +251,7 @@ async def test_a_request_id_used_twice_executes_once(target: Target, face: str) 
 
 @attack("ack")
 async def test_taking_a_call_over_and_over_keeps_nobody_from_answering(face: str) -> None:
-    async with serve_target(patience=Patience()) as target:
+    async with serve_target(timeouts=Timeouts()) as target:
         page, call = await target.open_call("bob")
         for number in range(20):
             body = {"toolCallId": call, "clientId": f"tab-{number}"}

@@ -11,7 +11,7 @@ from contextlib import AsyncExitStack
 import httpx2
 import pytest
 
-from farhand.core.settings import Limits, Patience
+from farhand.core.settings import Limits, Timeouts
 from tests.faces.ui_stream.page import Page
 from tests.faces.ui_stream.websocket_client import closed_with, read
 from tests.requirement import requirement
@@ -129,7 +129,7 @@ async def drained(frames: AsyncIterator[str]) -> None:
 
 @attack(*STREAMS)
 async def test_a_stream_is_cut_soon_after_its_sign_in_ended(face: str) -> None:
-    async with serve_target(patience=Patience(recheck=0.3)) as target, AsyncExitStack() as stack:
+    async with serve_target(timeouts=Timeouts(recheck=0.3)) as target, AsyncExitStack() as stack:
         frames = await open_stream(target, stack, face, "bob", 1)
         target.people.forget("bob")
         with pytest.raises(httpx2.RemoteProtocolError):
@@ -140,7 +140,7 @@ async def test_a_stream_is_cut_soon_after_its_sign_in_ended(face: str) -> None:
 @attack(*SOCKETS)
 async def test_a_socket_is_closed_soon_after_its_sign_in_ended(face: str) -> None:
     async with (
-        serve_target(patience=Patience(recheck=0.3)) as target,
+        serve_target(timeouts=Timeouts(recheck=0.3)) as target,
         target.socket(PATHS_OF_SOCKETS[face], "bob") as socket,
     ):
         target.people.forget("bob")
@@ -150,7 +150,7 @@ async def test_a_socket_is_closed_soon_after_its_sign_in_ended(face: str) -> Non
 @attack(*SOCKETS)
 async def test_a_socket_whose_sign_in_may_do_less_is_closed(face: str) -> None:
     async with (
-        serve_target(patience=Patience(recheck=0.3)) as target,
+        serve_target(timeouts=Timeouts(recheck=0.3)) as target,
         target.socket(PATHS_OF_SOCKETS[face], "bob") as socket,
     ):
         target.people.may("bob", "chat")

@@ -50,6 +50,8 @@ NEEDED = [
     ("from farhand import serve", "uvicorn", "serve"),
     ("from farhand import serve", "typer", "serve"),
     ("import farhand.cli; farhand.cli.main()", "typer", "serve"),
+    ("from farhand.testing import FarClient", "httpx2", "testing"),
+    ("from farhand.testing import serve_app", "uvicorn", "testing"),
     ("import farhand; farhand.ScriptedModel.from_yaml('-')", "yaml", "yaml"),
 ]
 
@@ -68,6 +70,16 @@ def test_what_needs_a_missing_library_names_its_extra(line: str, library: str, e
     ended = subprocess.run([sys.executable, "-c", hidden], capture_output=True, text=True, check=False)
     assert ended.returncode != 0
     assert ended.stderr.rstrip().endswith(f"Install it: pip install 'farhand[{extra}]'."), ended.stderr
+
+
+@requirement("surface:extras")
+def test_programs_that_walk_through_all_modules_skip_those_whose_library_is_missing() -> None:
+    hidden = {library: None for _, library, _ in NEEDED}
+    walk = "import pkgutil, farhand; print(len([*pkgutil.walk_packages(farhand.__path__, 'farhand.')]))"
+    program = f"import sys; sys.modules.update({hidden}); {walk}"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert int(ended.stdout) > 100
 
 
 def test_every_library_that_is_imported_is_declared() -> None:

@@ -42,9 +42,9 @@ from farhand.tools.timeouts import effective_timeout
 
 log = logging.getLogger("farhand.calls")
 
-CALLER_GONE = "whoever asked for it has gone"
+CALLER_GONE = "the caller disconnected or was cancelled"
 RUN_CANCELLED = "the run that asked for it was cancelled"
-CALLER_TIMED_OUT = "the caller's time was over"
+CALLER_TIMED_OUT = "the caller stopped waiting"
 CANCEL_WITHIN_SEC = 5.0
 
 Rule: TypeAlias = Callable[[ThreadState, list[str], str], Decision[int]]
@@ -244,7 +244,10 @@ async def _known(context: AgentContext, direct: DirectCall) -> Call | None:
         what = "request id" if call.request is None or call.request.key is None else "key"
         raise NameTaken(f"This {what} was used for another call.", hint="Use a new one.")
     if call.phase is not Phase.SETTLED and not direct.attach:
-        raise NameTaken("The call of this request id is under way.", hint="Ask again for its answer later.")
+        raise NameTaken(
+            "The call with this request id is still in progress.",
+            hint="Send the request again later to get its result.",
+        )
     return call
 
 

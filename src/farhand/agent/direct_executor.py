@@ -30,7 +30,7 @@ from farhand.eventlog.pubsub import DIRECT_CALLS, Subscription, thread_topic
 
 log = logging.getLogger("farhand.calls")
 
-NOBODY_ASKS = "the server was restarted, and nobody can ask for this call again"
+NOBODY_ASKS = "the server was restarted, and the caller of this call is gone"
 DOUBTS_KEPT = 10_000
 
 
@@ -100,7 +100,7 @@ class DirectExecutor:
                 raise
             # one that cannot be looked after must not keep the others waiting
             except Exception:
-                log.exception("call %s cannot be looked after", call.call_id)
+                log.exception("could not check call %s", call.call_id)
 
     async def drain(self, seconds: float) -> None:
         """Lets what runs come to its end, for so long; but for tools that only ask, which may take days."""
@@ -185,7 +185,7 @@ class DirectExecutor:
             # one that was not started stays ready, and the sweep finds it
             log.warning("call %s waits for the store: %s", call.call_id, error)
         except Exception:
-            log.exception("call %s broke", call.call_id)
+            log.exception("call %s failed unexpectedly", call.call_id)
 
     async def _execute(self, call: Call) -> None:
         topics = (call.call_id, thread_topic(call.owner, call.thread_id))

@@ -51,7 +51,7 @@ async def may_repeat(context: AgentContext, call: Call) -> bool:
 
 async def run_tool(context: AgentContext, call: Call, run: Run | None = None) -> Outcome:
     """`run` is the call's run, which knows who started it; None for a direct call."""
-    within = call.timeout_sec or context.settings.patience.server_tool
+    within = call.timeout_sec or context.settings.timeouts.server_tool
     if call.run_id is None and call.deadline is not None:
         # its time has been running since it was opened or approved, no matter when the tool starts
         left = call.deadline - BACKSTOP_SEC - context.log.now()
@@ -230,7 +230,7 @@ class StepTools:
             return
         if not self._is_waiting:
             is_elsewhere = any(runs_at_client(call) for call in look.calls)
-            self._hold.begin(at_least=self._context.settings.patience.hold_for if is_elsewhere else 0.0)
+            self._hold.begin(at_least=self._context.settings.timeouts.hold_for if is_elsewhere else 0.0)
             self._is_waiting = True
             self._context.quotas.rest(self._run)
         left = inf if look.run.kept else self._hold.left()

@@ -82,7 +82,7 @@ async def run(active: ActiveRun) -> Rest | None:
             look = await _look(active)
     except ModelFault as fault:
         failed = RunFailed(fault.code, fault.public, detail=fault.detail)
-        await _fail(active, failed, hint=fault.hint, provider_words=fault.words)
+        await _fail(active, failed, hint=fault.hint, provider_message=fault.provider_message)
     return None
 
 
@@ -235,7 +235,7 @@ def _trouble(active: ActiveRun) -> RunFailed | None:
     limits, run = active.context.settings.limits, active.run
     if active.step >= limits.max_steps:
         return RunFailed(
-            "max_steps", f"The model was asked {limits.max_steps} times without coming to an answer."
+            "max_steps", f"The run was stopped after {limits.max_steps} steps without an answer."
         )
     # each failure took a step
     enough = active.step >= limits.same_failure

@@ -17,7 +17,7 @@ from math import inf
 
 from farhand.clock import SystemClock
 from farhand.core.principal import Owner
-from farhand.core.settings import Patience
+from farhand.core.settings import Timeouts
 from farhand.eventlog.log import EventLog
 from farhand.store.presence import Seat
 
@@ -26,10 +26,10 @@ RENEWALS = 3
 
 
 class Ownership:
-    def __init__(self, eventlog: EventLog, patience: Patience, worker: str) -> None:
+    def __init__(self, eventlog: EventLog, timeouts: Timeouts, worker: str) -> None:
         self._log = eventlog
         self._worker = worker
-        self._seconds = patience.lease if eventlog.is_shared else inf
+        self._seconds = timeouts.lease if eventlog.is_shared else inf
         self._sure_until = 0.0 if eventlog.is_shared else inf
         eventlog.worker = worker
         eventlog.lease_sec = self._seconds

@@ -38,7 +38,7 @@ class Hold(RunWait):
         self.is_over = False
         """Responses have ended, though the run is kept here: its tools wait for answers."""
         self._broker = context.log.broker
-        self._unread_for = context.settings.patience.unread_for
+        self._unread_for = context.settings.timeouts.unread_for
         self._must_park = False
         self._until = self._read_at = 0.0
 
@@ -82,7 +82,7 @@ async def _begin(context: AgentContext, hold: Hold, run: Run, calls: Sequence[Ca
     elsewhere = [call for call in calls if runs_at_client(call)]
     is_old = bool(elsewhere) and hold.seconds <= 0
     if is_old:
-        hold.begin(at_least=context.settings.patience.hold_for)
+        hold.begin(at_least=context.settings.timeouts.hold_for)
         # the other calls may change meanwhile
         await answered(context.log, run, elsewhere, patient=hold.left)
     hold.begin()

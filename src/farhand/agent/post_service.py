@@ -63,7 +63,7 @@ from farhand.store.base import bounded_wait
 from farhand.tools.context import Context
 
 STOP_FIRST = "Wait for its answer, or stop it; nothing was applied."
-ABANDONED = "nobody was reading when the next message came"
+ABANDONED = "nobody was reading this answer when the next message arrived"
 READER_LEAVES_WITHIN_SEC = 1.0
 """A client that gave up a response and posts at once may be faster than the notice that it has left."""
 

@@ -87,7 +87,7 @@ async def rerun(context: AgentContext, run: Run, request: RerunRequest, claims: 
         await context.log.decide(
             run.owner,
             thread_id,
-            lambda thread, now: begin_copy(thread, copy, now=now, patience=context.settings.patience),
+            lambda thread, now: begin_copy(thread, copy, now=now, timeouts=context.settings.timeouts),
         )
     return Rerun(thread_id, new.run_id)
 

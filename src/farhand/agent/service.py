@@ -101,10 +101,10 @@ class AgentService:
         self.files = Files(eventlog, self.clock, self.settings.files)
         self.deadlines = Deadlines(eventlog)
         eventlog.expect = self.deadlines.expect
-        self.membership = Membership(eventlog, lease_sec=self.settings.patience.lease)
+        self.membership = Membership(eventlog, lease_sec=self.settings.timeouts.lease)
         summaries = Summaries(spec.toolbox)
-        self.desk = Desk(eventlog, self.settings.patience, summaries.of)
-        ownership = Ownership(eventlog, self.settings.patience, self.membership.name)
+        self.desk = Desk(eventlog, self.settings.timeouts, summaries.of)
+        ownership = Ownership(eventlog, self.settings.timeouts, self.membership.name)
         self.context = AgentContext(
             log=eventlog,
             desk=self.desk,
@@ -439,7 +439,7 @@ class AgentService:
     def _say_why_it_ended(self, serving: asyncio.Task[None]) -> None:
         if self.worker.stopped or serving.cancelled():
             return
-        log.critical("the agent stopped working though nobody asked it to", exc_info=serving.exception())
+        log.critical("the agent service stopped unexpectedly", exc_info=serving.exception())
 
 
 # `object`: not every caller checks types

@@ -213,10 +213,10 @@ def context_of(call: Call, run: Run | None, link: ToolLink | None = None) -> Con
 
 def _check(tool: Tool | None, name: str, input: dict[str, object]) -> None:
     if tool is None:
-        raise Misuse(f"A tool asked `{name}`, which is no tool of this agent.")
+        raise Misuse(f"A tool asked `{name}`, but the agent has no such tool.")
     if tool.executor is Executor.SERVER:
         raise Misuse(
-            f"A tool asked `{name}`, which runs on the server.",
+            f"A tool asked `{name}`, but that tool runs on the server.",
             hint="Call its function; ask people and pages.",
         )
     wrong = check_input(tool, input)
@@ -231,7 +231,7 @@ def _checked(asked: Asked, tool: str) -> Call:
         case NoRoom(why=why):
             raise ToolFailed(why)
         case AskerGone():
-            raise ToolFailed("The call of this tool has ended meanwhile.")
+            raise ToolFailed("The call of this tool has already ended.")
         case QuestionChanged():
             raise Misuse(
                 f"The question `{tool}` was asked before with another input.",

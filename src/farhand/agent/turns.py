@@ -311,7 +311,7 @@ class Turns:
         return (wait or self._wait) == "hold"
 
     def _hold_for(self, wait: Wait | None) -> float:
-        return self._context.settings.patience.hold_for if self._is_held(wait) else 0.0
+        return self._context.settings.timeouts.hold_for if self._is_held(wait) else 0.0
 
     async def _last(self, owner: Owner, thread_id: str) -> Turn | None:
         """Reads the thread once: its last run, that run's calls, and the user's last message."""

@@ -299,7 +299,7 @@ class Worker:
                 run.fence,
                 lambda call: call.call_id in repeatable,
                 now=now,
-                patience=context.settings.patience,
+                timeouts=context.settings.timeouts,
                 version=version,
             ),
         )
@@ -358,7 +358,7 @@ class Worker:
 
     async def _remove_old(self) -> None:
         """Removes, now and then, what has been kept for long enough; not right after a start."""
-        eventlog, keep = self._context.log, self._context.settings.patience.keep_settled
+        eventlog, keep = self._context.log, self._context.settings.timeouts.keep_settled
         await asyncio.sleep(FIRST_REMOVAL_SEC)
         while True:
             await self._unless_store_is_down(eventlog.purge(before=eventlog.now() - keep))

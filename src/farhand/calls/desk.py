@@ -23,7 +23,7 @@ from farhand.core.decide.opening import BACKSTOP_SEC
 from farhand.core.outcome import Failure, Outcome, Success, digest
 from farhand.core.principal import Claims, Owner
 from farhand.core.result import Receipt, Result, Unknown
-from farhand.core.settings import Patience
+from farhand.core.settings import Timeouts
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Malformed
@@ -56,13 +56,13 @@ class _ToolMissing(Struct, frozen=True, gc=False):
 
 class Desk:
     def __init__(
-        self, eventlog: EventLog, patience: Patience, summarize: Summarize = lambda call, output: None
+        self, eventlog: EventLog, timeouts: Timeouts, summarize: Summarize = lambda call, output: None
     ) -> None:
         self._log = eventlog
         self._summarize = summarize
         self.on_receipt: Callable[[Submission, Receipt], None] = lambda item, receipt: None
         """Called with every submission and its receipt."""
-        self._patience = patience
+        self._timeouts = timeouts
         self._tools: dict[str, Tool | None] = {}
         """By version, cached: a decision cannot wait for the store to check an output."""
 
@@ -189,7 +189,7 @@ class Desk:
             if isinstance(each, _ToolMissing):
                 return Decision(each)
             checked.append(each)
-        return rules.accept(thread, checked, now=now, patience=self._patience)
+        return rules.accept(thread, checked, now=now, timeouts=self._timeouts)
 
     def _check_output(self, thread: ThreadState, result: Result) -> Checked | _ToolMissing:
         """A success whose output does not match the tool's schema becomes a failure that says so."""
@@ -261,7 +261,7 @@ class Desk:
         return await self._move(
             owner,
             call_id,
-            lambda thread, now: rules.renew(thread, call_id, holder, now=now, patience=self._patience),
+            lambda thread, now: rules.renew(thread, call_id, holder, now=now, timeouts=self._timeouts),
         )
 
     async def release(self, owner: Owner, call_id: str, holder: str) -> Receipt:
@@ -288,7 +288,7 @@ class Desk:
             call.owner,
             call.thread_id,
             lambda thread, now: rules.start(
-                thread, call.call_id, tool, now=now, patience=self._patience, fence=fence
+                thread, call.call_id, tool, now=now, timeouts=self._timeouts, fence=fence
             ),
         )
 
@@ -299,7 +299,7 @@ class Desk:
             call.owner,
             call.thread_id,
             lambda thread, now: rules.start_direct(
-                thread, call, tool, worker, now=now, patience=self._patience
+                thread, call, tool, worker, now=now, timeouts=self._timeouts
             ),
         )
 

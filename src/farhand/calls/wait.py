@@ -102,7 +102,7 @@ class RunWait:
             wake(self.run_id)
 
     def fire(self, now: float) -> None:
-        """Its timer has fired. Usually only the patience is checked again: the log was read a moment ago."""
+        """Its timer has fired. Usually only the time limit is checked: the log was read a moment ago."""
         self._slot = None
         if self._wake is None:
             return
@@ -121,7 +121,7 @@ async def answered(
     eventlog: EventLog, run: Run, calls: Sequence[Call], *, patient: Callable[[], float]
 ) -> bool:
     """True once each of these calls of the run has its outcome, whatever else is open in it, or once the run
-    has something to do; False when patience runs out."""
+    has something to do; False when the time limit is reached."""
     broker = eventlog.broker
     with broker.subscribe(*_topics_of(run, calls)) as subscription:
         while True:

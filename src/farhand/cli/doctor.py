@@ -22,7 +22,7 @@ from farhand.cli.remote.render import print_json
 from farhand.errors import FarhandError
 from farhand.server.settings import load_settings
 from farhand.store.health import ROOM_BYTES, ServerLoad, StoreHealth
-from farhand.store.open import DEFAULT, inspect_store
+from farhand.store.open import DEFAULT, inspect_store, redact_password
 
 CLOCK_SEC = 2.0
 PER_WORKER = 10
@@ -84,6 +84,11 @@ def _check_store(address: str) -> Iterator[Finding]:
     except FarhandError as error:
         yield Finding("store", "bad", error.message, error.hint)
         return
+    # a folder that this user may not read, or a home that does not exist
+    except (OSError, RuntimeError) as error:
+        text = f"{redact_password(address)} cannot be read: {str(error).removesuffix('.')}"
+        yield Finding("store", "bad", text, "Check its address, and the permissions of its folder.")
+        return
     if facts.problem is not None:
         do = facts.hint or "Check its address, and that it exists."
         yield Finding("store", "bad", f"{facts.what}: {facts.problem}", do)
@@ -104,10 +109,10 @@ def _check_store(address: str) -> Iterator[Finding]:
 def _check_disk(free: int) -> Finding:
     text = f"the disk has {free / 2**20:,.0f} MiB left"
     if free < ROOM_BYTES:
-        return Finding("room", "bad", text, "Free some space: nothing can be written.")
+        return Finding("disk", "bad", text, "Free some space: nothing can be written.")
     if free < 100 * ROOM_BYTES:
-        return Finding("room", "note", text, "Free some space before the disk is full, or purge.")
-    return Finding("room", "ok", text)
+        return Finding("disk", "note", text, "Free some space before the disk is full, or purge.")
+    return Finding("disk", "ok", text)
 
 
 def _check_tables(facts: StoreHealth) -> Finding:
@@ -150,7 +155,12 @@ def _check_queue(busy: ServerLoad) -> Finding:
     if busy.queue <= QUEUE_SHARE:
         return Finding("queue", "ok", text)
     # the queue keeps what the slowest session has not read; a full queue fails every commit that notifies
-    return Finding("queue", "note", text, "End the session that listens in a transaction that stays open.")
+    return Finding(
+        "queue",
+        "note",
+        text,
+        "Find the session that listens inside a transaction that stays open, and end it.",
+    )
 
 
 def _check_server(url: str, token: str | None) -> Finding:
@@ -182,7 +192,7 @@ def _print(finding: Finding) -> None:
     Console().print(line, soft_wrap=True, highlight=False)
 
 
-PATIENCE_SEC = 5.0
+STREAM_WITHIN_SEC = 5.0
 
 
 class StreamVerdict(NamedTuple):
@@ -195,11 +205,13 @@ class StreamVerdict(NamedTuple):
 
 def check_stream(server: RemoteServer) -> StreamVerdict:
     try:
-        with server.open("/api/events?keepAlive=1", within=PATIENCE_SEC) as response:
+        with server.open("/api/events?keepAlive=1", within=STREAM_WITHIN_SEC) as response:
             return _check_response(response)
     except TimeoutError:
         return StreamVerdict(
-            False, f"nothing arrived within {PATIENCE_SEC:g} s: something buffers the response", _UNBUFFER
+            False,
+            f"nothing arrived within {STREAM_WITHIN_SEC:g} s: something buffers the response",
+            _UNBUFFER,
         )
     except (OSError, HTTPException) as error:
         url = server.url.rstrip("/")

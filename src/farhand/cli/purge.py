@@ -28,7 +28,7 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 def remove_old(to: ServerOptions, *, older_than: str | None, dry_run: bool, store: str | None) -> None:
     settings = load_settings({} if store is None else {"store": store})
-    seconds = settings.settings.patience.keep_settled if older_than is None else parse_age(older_than)
+    seconds = settings.settings.timeouts.keep_settled if older_than is None else parse_age(older_than)
     if seconds > LONGEST_AGE_SEC:
         raise BadSetting("--older-than: the longest age is 100 years.", hint="Write 90s, 30m, 12h, 7d or 4w.")
     request = PurgeRequest(older_than_sec=seconds, dry_run=dry_run)
@@ -100,7 +100,7 @@ def _explain_hook(url: str) -> BadSetting:
     return BadSetting(
         f"The server at {url} has an authenticate hook, so it accepts no purge requests.",
         hint="Purge its store instead: farhand purge --store ADDRESS (a SQLite file only while the server is "
-        "stopped). The server itself removes data that is older than patience.keep_settled.",
+        "stopped). The server itself removes data that is older than timeouts.keep_settled.",
     )
 
 
@@ -113,8 +113,8 @@ def _show(purged: PurgeReport, *, as_json: bool) -> None:
     print_facts(
         [
             ("calls", str(purged.calls)),
-            ("events", f"of {purged.journals} runs"),
-            ("news", str(purged.news)),
+            ("events", f"of {purged.runs} runs"),
+            ("feed", f"{purged.feed_entries} entries"),
             ("files", str(purged.files)),
         ],
         title=title,

@@ -28,7 +28,7 @@ def rebuild_store(store: str | None, *, dry_run: bool, as_json: bool) -> None:
             "A store in memory cannot be opened from outside its server.",
             hint="It is empty when the server starts, so there is nothing to rebuild.",
         )
-    keep_sec = settings.settings.patience.keep_settled
+    keep_sec = settings.settings.timeouts.keep_settled
     try:
         rebuilt = asyncio.run(_rebuild(address, keep_sec=keep_sec, dry_run=dry_run))
     except StoreLocked as locked:

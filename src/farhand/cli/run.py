@@ -102,7 +102,8 @@ def _demo_store() -> str:
         folder.mkdir(parents=True, exist_ok=True)
     except (OSError, RuntimeError) as error:
         raise BadSetting(
-            f"Cannot create a folder for the demo's store: {error}.", hint="Name a store with --store."
+            f"Cannot create a folder for the demo's store: {str(error).removesuffix('.')}.",
+            hint="Name a store with --store.",
         ) from None
     return f"sqlite:///{folder / 'demo.db'}"
 

@@ -38,15 +38,13 @@ _FARHAND = str(Path(__file__).parents[1])
 
 
 def _import_module(name: str) -> ModuleType:
-    # sys.path of a console script begins with the script's folder, not with the current one
-    sys.path.insert(0, str(Path.cwd()))
+    # sys.path of a console script begins with the script's folder; an empty entry is the current one
+    sys.path.insert(0, "")
     return _import(name, lambda: importlib.import_module(name))
 
 
 def _import_file(place: str) -> ModuleType:
-    path = Path(place).expanduser().resolve()
-    if not path.is_file():
-        raise BadSetting(f"There is no file '{place}'.", hint=_FORMS)
+    path = _find_file(place)
     # under another name: agent.py must not hide a module named agent
     spec = spec_from_file_location(f"farhand_target_{path.stem}", path)
     if spec is None or spec.loader is None:
@@ -61,6 +59,18 @@ def _import_file(place: str) -> ModuleType:
         return module
 
     return _import(place, run)
+
+
+def _find_file(place: str) -> Path:
+    try:
+        path = Path(place).expanduser().resolve()
+        is_file = path.is_file()
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error).removesuffix(".")
+        raise BadSetting(f"'{place}' cannot be read: {reason}.", hint=_FORMS) from None
+    if not is_file:
+        raise BadSetting(f"There is no file '{place}'.", hint=_FORMS)
+    return path
 
 
 def _import(place: str, load: Callable[[], ModuleType]) -> ModuleType:
@@ -108,7 +118,7 @@ def _find_servable(module: ModuleType, place: str, name: str) -> Agent | App:
     if not isinstance(found, Agent | App):
         kind = type(found).__name__
         raise BadSetting(
-            f"'{place}:{name}' is a {kind}, not an Agent or an app of create_app.",
+            f"'{place}:{name}' is not an Agent or an app of create_app but of type {kind}.",
             hint=_suggest(module, place),
         )
     return found

@@ -31,7 +31,7 @@ STREAM_SILENCE_SEC = 90.0
 class Unreachable(FarhandError):
     """The server cannot be reached at the moment; retrying may help."""
 
-    code = "away"
+    code = "unreachable"
 
 
 def check_server_address(url: str, token: str | None) -> None:

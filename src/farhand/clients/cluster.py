@@ -49,7 +49,7 @@ class ClusterSync:
                 group.create_task(_supervise(watch))
 
     async def _renew_seats(self) -> None:
-        presence, lease = self._sessions.presence, self._sessions.settings.patience.lease
+        presence, lease = self._sessions.presence, self._sessions.settings.timeouts.lease
         while True:
             for seat in await self._streams.stay(presence.seats(), lease_sec=lease):
                 presence.supersede(seat)

@@ -82,7 +82,7 @@ class ClientSessions:
 
     def grace(self, client: Client) -> float:
         """How long the client may be without a stream before its tools are withdrawn."""
-        return client.grace_sec if client.listened else self.settings.patience.client_first
+        return client.grace_sec if client.listened else self.settings.timeouts.client_first
 
     async def register(self, owner: Owner, registration: Registration) -> list[Tool]:
         """Adds these tools to the client; a tool with a known id replaces the old one."""
@@ -168,7 +168,7 @@ class ClientSessions:
         """Tells every worker that the client's newest stream is here."""
         if self._log.streams is None:
             return
-        seat = await self._log.streams.arrive(*key, lease_sec=self.settings.patience.lease)
+        seat = await self._log.streams.arrive(*key, lease_sec=self.settings.timeouts.lease)
         self.presence.sit(seat, inbox)
         self._log.broker.notify_others(STREAM_BEGUN, encode_seat(seat))
 
@@ -234,7 +234,7 @@ class ClientSessions:
             owner=owner,
             client_id=client_id,
             tools=(),
-            grace_sec=self.settings.patience.client_grace,
+            grace_sec=self.settings.timeouts.client_grace,
             registered_at=self._log.now(),
             version=0,
         )

@@ -1,4 +1,4 @@
-"""How patient farhand is and how much it accepts. Values only, wherever they come from."""
+"""Timeouts and limits. Values only, wherever they come from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Wait: TypeAlias = Literal["turn", "hold"]
 """What a response does while only far hands are waited for: `turn` ends it, `hold` keeps it open."""
 
 
-class Patience(Struct, frozen=True, kw_only=True):
+class Timeouts(Struct, frozen=True, kw_only=True):
     """All in seconds."""
 
     hold_for: float = 90.0
@@ -98,7 +98,7 @@ class ChatRules(Struct, frozen=True, kw_only=True):
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    patience: Patience = Patience()
+    timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     files: FileRules = FileRules()
     chat: ChatRules = ChatRules()

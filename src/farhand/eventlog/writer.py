@@ -189,7 +189,7 @@ class Tick:
             if isinstance(error, StoreDown):
                 self._wanted[writer] = None
             elif error is not None:
-                log.error("could not store words of a run", exc_info=error)
+                log.error("could not store text of a run", exc_info=error)
         if self._wanted:
             self._set_timer()
 

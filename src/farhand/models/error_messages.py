@@ -64,7 +64,7 @@ def model_fault(error: ProviderError) -> ModelFault:
     fault = made(
         capitalize(case.sentence.format(status=error.status, **facts)),
         hint=_hint(case.hint, error).format(**facts),
-        words="" if _is_a_page(error.words) else _shortened(error.words),
+        provider_message="" if _is_a_page(error.words) else _shortened(error.words),
         public=_public(case, error),
     )
     if isinstance(fault, RequestRefused):

@@ -90,7 +90,7 @@ def _refs(message: Message) -> set[str]:
 
 
 def _is_about_images(refused: RequestRefused) -> bool:
-    words = refused.words.lower()
+    words = refused.provider_message.lower()
     # a request that is too large consists mostly of images
     return refused.status == 413 or any(mark in words for mark in _MARKS)
 

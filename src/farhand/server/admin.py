@@ -22,13 +22,14 @@ class PurgeRequest(Struct, rename="camel"):
 
 
 class PurgeReport(Struct, rename="camel"):
-    """What was removed, or would be with `dryRun`; `before` is in the store's time."""
+    """What was removed, or would be with `dryRun`; `before` is in the store's time. `runs` counts those whose
+    events were removed."""
 
     before: float
     dry_run: bool
     calls: int
-    journals: int
-    news: int
+    runs: int
+    feed_entries: int
     files: int
 
 

@@ -153,7 +153,7 @@ class App:
     def store_address(self) -> str:
         """The address of the store; a store object that was passed in has none."""
         store = _started(self._store)
-        return store if isinstance(store, str) else "a store of the program's own"
+        return store if isinstance(store, str) else "a Store object"
 
     @property
     def shows_tool_errors(self) -> bool:
@@ -395,7 +395,7 @@ class App:
     def _warn_unstarted(self) -> None:
         # one warning is enough for requests that arrive while it starts
         if not self._starting.locked():
-            log.warning("farhand was not started by its host (enter app.lifespan); starting it now")
+            log.warning("the host did not start farhand (it must enter app.lifespan); starting it now")
 
     def _faces(self, service: AgentService, sessions: ClientSessions) -> tuple[Face, ...]:
         faces: tuple[Face, ...] = (

@@ -25,9 +25,9 @@ class AppState:
         self.times = TimeLimits(
             body=TimeLimit(limits.body_within_sec),
             stall=TimeLimit(limits.stalled_after_sec),
-            keep_alive=settings.patience.keep_alive,
+            keep_alive=settings.timeouts.keep_alive,
         )
-        self.streams = StreamRegistry(limits, again_after=settings.patience.recheck * HEAD_START)
+        self.streams = StreamRegistry(limits, again_after=settings.timeouts.recheck * HEAD_START)
         self.rates: Mapping[RateLimit, RateLimiter] = {
             "results": RateLimiter("results", per_sec=limits.results_per_sec, burst=limits.results_burst),
             "registrations": RateLimiter(

@@ -90,7 +90,7 @@ Save it as {name} and run it anywhere:
     pip install 'farhand[testing]'
     pytest {name}
 
-Put your own tools into `toolbox` to test them in this scene.
+Put your own tools into `toolbox` to test them in this conversation.
 """
 
 import asyncio
@@ -107,7 +107,7 @@ def test_{slug}() -> None:
 
 async def play() -> None:
     agent = Agent(model=ScriptedModel(SCRIPT), tools=[toolbox]{options})
-    async with FarClient(agent, patience=30) as far:
+    async with FarClient(agent, timeout_sec=30) as far:
         await far.chat({prompt})
 {play}
 """
@@ -115,13 +115,13 @@ async def play() -> None:
 
 def _what(recording: Recording) -> str:
     ends = {
-        RunState.DONE: "It came to its end.",
+        RunState.DONE: "It was completed.",
         RunState.STOPPED: "It was stopped.",
         RunState.FAILED: "It failed.",
     }
     calls = len(recording.calls)
     return f"A recorded run: {calls} call{'' if calls == 1 else 's'}. " + ends.get(
-        recording.state, "It was still open."
+        recording.state, "It had not ended."
     )
 
 
@@ -331,7 +331,7 @@ def tool_lines(calls: Sequence[Call], tools: Sequence[Tool]) -> Iterator[str]:
 
 _ANSWER = '''
 def recorded(tool):
-    """Answers as it did then, each input once."""
+    """Returns the recorded result of each input, once."""
     left = list(RECORDED[tool])
 
     async def answer(**input):
@@ -339,7 +339,7 @@ def recorded(tool):
             if each[0] == input:
                 left.remove(each)
                 return await each[1]()
-        raise LookupError(f"{tool} was not called with {input} then")
+        raise LookupError(f"the recording has no call of {tool} with {input}")
 
     return answer
 

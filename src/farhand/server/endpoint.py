@@ -61,7 +61,7 @@ class HttpEndpoint:
             await self._refuse_cut_short(scope, exchange)
             raise
         except Exception:
-            log.exception("%s %s broke", scope.get("method"), scope["path"])
+            log.exception("unhandled exception in %s %s", scope.get("method"), scope["path"])
             await self._refuse(
                 scope, exchange, Broken("Internal server error.", hint="See the server's log.")
             )
@@ -140,7 +140,7 @@ class WebSocketEndpoint:
         try:
             await self.route.endpoint(SocketRequest(scope, socket, principal))
         except* Exception:
-            log.exception("%s broke", scope["path"])
+            log.exception("unhandled exception in %s", scope["path"])
             await socket.close(INTERNAL)
 
 

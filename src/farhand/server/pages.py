@@ -288,7 +288,7 @@ class _Page:
         except FarhandError as error:
             await self._notices.refuse(scope, send, error)
         except Exception:
-            log.exception("%s %s broke", scope["method"], scope["path"])
+            log.exception("unhandled exception in %s %s", scope["method"], scope["path"])
             broken = Broken("Internal server error.", hint="See the server's log.")
             await self._notices.refuse(scope, send, broken)
 

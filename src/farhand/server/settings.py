@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from farhand.clients.registry import ClientTools
 from farhand.core.file import FileRules
-from farhand.core.settings import ChatRules, Limits, Patience, Settings
+from farhand.core.settings import ChatRules, Limits, Settings, Timeouts
 from farhand.errors import BadSetting
 from farhand.server.settings_shape import PREFIX, SECTIONS, Shape, known_settings
 
@@ -117,9 +117,9 @@ _EXPECTED = {
 
 # Any: the shape has checked each value against the field it goes into
 def _settings_of(read: dict[str, Any], origins: Mapping[str, Origin]) -> ServerSettings:
-    patience, limits, files, client_tools, chat, _ = (read.pop(name) for name in (*SECTIONS, "hold_for"))
+    timeouts, limits, files, client_tools, chat, _ = (read.pop(name) for name in (*SECTIONS, "hold_for"))
     settings = Settings(
-        patience=Patience(**patience),
+        timeouts=Timeouts(**timeouts),
         limits=Limits(**limits),
         files=FileRules(**files),
         chat=ChatRules(**chat),
@@ -181,17 +181,17 @@ def _refuse_unknown_variables() -> None:
 
 
 def _expand_aliases(values: Mapping[str, object], place: str) -> dict[str, object]:
-    """`hold_for` is an alias of `patience.hold_for`."""
+    """`hold_for` is an alias of `timeouts.hold_for`."""
     spelled = {key: value for key, value in values.items() if key != "hold_for"}
     short = values.get("hold_for")
     if short is None:
         return spelled
-    patience = spelled.get("patience", {})
-    if not isinstance(patience, Mapping):
+    timeouts = spelled.get("timeouts", {})
+    if not isinstance(timeouts, Mapping):
         return spelled
-    if "hold_for" in patience:
-        raise BadSetting(f"{place}: hold_for and patience.hold_for are the same setting.", hint="Keep one.")
-    return {**spelled, "patience": {**patience, "hold_for": short}}
+    if "hold_for" in timeouts:
+        raise BadSetting(f"{place}: hold_for and timeouts.hold_for are the same setting.", hint="Keep one.")
+    return {**spelled, "timeouts": {**timeouts, "hold_for": short}}
 
 
 def _merge(below: Mapping[str, object], above: Mapping[str, object]) -> dict[str, object]:
@@ -221,7 +221,7 @@ def _error_for(error: ErrorDetails, sources: list[_Source]) -> BadSetting:
 
 def _place_of(place: str, name: str) -> str:
     if place == "":
-        return "--" + name.removeprefix("patience.").replace("_", "-")
+        return "--" + name.removeprefix("timeouts.").replace("_", "-")
     if place != PREFIX:
         return f"{place}: {name}"
     section, _, inner = name.rpartition(".")
@@ -259,17 +259,27 @@ def _nearest(name: str, known: list[str] | set[str]) -> str:
 def _find_file(named: str | None) -> Path | None:
     """The given file, else the user's own if there is one."""
     if named:
-        path = Path(named).expanduser()
-        if not path.is_file():
+        path = _expand(named)
+        if not _is_file(path):
             raise BadSetting(f"There is no settings file '{path}'.", hint="Check --config or FARHAND_CONFIG.")
         return path
-    home = Path(os.environ.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "farhand"
-    found = [path for path in (home / "config.toml", home / "config.json") if path.is_file()]
+    home = _expand(os.environ.get("XDG_CONFIG_HOME") or "~/.config") / "farhand"
+    found = [path for path in (home / "config.toml", home / "config.json") if _is_file(path)]
     if len(found) > 1:
         raise BadSetting(
             f"There are two settings files in '{home}'.", hint="Keep config.toml or config.json."
         )
     return found[0] if found else None
+
+
+def _expand(path: str) -> Path:
+    # `Path.expanduser` raises for a user without a home, which a service or a container may have
+    return Path(os.path.expanduser(path))  # noqa: PTH111
+
+
+def _is_file(path: Path) -> bool:
+    # `Path.is_file` raises for a folder that this user may not read, such as a home that was inherited
+    return os.path.isfile(path)  # noqa: PTH113
 
 
 def _read_file(path: Path) -> dict[str, object]:
@@ -302,7 +312,7 @@ def _translate(read: dict[str, object], path: Path) -> dict[str, object]:
         return read
     if not isinstance(foreign, dict):
         raise BadSetting(f"{path}: clientTools must be an object.")
-    patience = read.setdefault("patience", {})
+    timeouts = read.setdefault("timeouts", {})
     for key, value in foreign.items():
         ours = _CLIENT_TOOLS.get(key)
         if ours is None:
@@ -310,6 +320,6 @@ def _translate(read: dict[str, object], path: Path) -> dict[str, object]:
             raise BadSetting(f"{path}: there is no setting 'clientTools.{key}'.", hint=f"There are {known}.")
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise BadSetting(f"{path}: clientTools.{key} must be a number of milliseconds.")
-        if isinstance(patience, dict) and patience.setdefault(ours, value / 1000) != value / 1000:
-            raise BadSetting(f"{path}: clientTools.{key} and patience.{ours} have different values.")
+        if isinstance(timeouts, dict) and timeouts.setdefault(ours, value / 1000) != value / 1000:
+            raise BadSetting(f"{path}: clientTools.{key} and timeouts.{ours} have different values.")
     return read

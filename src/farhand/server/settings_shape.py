@@ -12,7 +12,7 @@ from msgspec.structs import fields
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from farhand.core.file import FileRules, is_pattern
-from farhand.core.settings import Limits, Patience, Wait
+from farhand.core.settings import Limits, Timeouts, Wait
 
 PREFIX = "FARHAND_"
 
@@ -135,7 +135,7 @@ class _Chat(BaseModel):
 
 
 SECTIONS: dict[str, type[BaseModel]] = {
-    "patience": _section(Patience),
+    "timeouts": _section(Timeouts),
     "limits": _section(Limits),
     "files": _section(FileRules),
     "client_tools": _ClientTools,

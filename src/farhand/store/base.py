@@ -431,12 +431,12 @@ def bounded_wait(store: Shared, work: Awaitable[T]) -> Awaitable[T]:
 
 
 async def _in_time(work: Awaitable[T]) -> T:
-    patience = asyncio.timeout(SOON_SEC)
+    limit = asyncio.timeout(SOON_SEC)
     try:
-        async with patience:
+        async with limit:
             return await work
     except TimeoutError:
-        if not patience.expired():
+        if not limit.expired():
             raise
         raise StoreDown(
             "The store has not confirmed yet whether this was stored.",

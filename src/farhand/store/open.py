@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from farhand.clock import Clock, SystemClock
-from farhand.errors import BadSetting
+from farhand.errors import BadSetting, not_installed
 from farhand.store.base import Store
 from farhand.store.health import StoreHealth
 
@@ -104,9 +104,7 @@ def _driver_needed() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name != "asyncpg":
             raise
-        raise BadSetting(
-            "A PostgreSQL store needs its driver.", hint="Install it: pip install 'farhand[postgres]'."
-        ) from error
+        raise not_installed("PostgreSQL stores", "postgres") from error
 
 
 _FILE = "sqlite:///"

@@ -13,11 +13,16 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 
-import httpx2
 import msgspec
 
+from farhand.errors import not_installed
 from farhand.testing.answer_reader import AnswerReader, ApprovalRequest, PendingCall
 from farhand.wire.sse import Parser
+
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    raise not_installed("Test clients", "testing") from error
 
 if TYPE_CHECKING:
     from farhand.agent.agent import Agent
@@ -68,17 +73,17 @@ class FarClient:
         target: The address of a running app; or an app or an agent, which is then served inside the block.
         token: The token that the server requires; not needed for an app or an agent.
         thread: The thread to use until `chat` names another.
-        patience: The number of seconds after which a wait fails.
+        timeout_sec: The number of seconds after which a wait fails.
     """
 
     def __init__(
-        self, target: str | App | Agent, *, token: str = "", thread: str = "", patience: float = 10.0
+        self, target: str | App | Agent, *, token: str = "", thread: str = "", timeout_sec: float = 10.0
     ) -> None:
         self.thread = thread or f"thread-{_random_hex(8)}"
         self.client_id = f"far-{_random_hex(4)}"
         self._target = target
         self._token = token
-        self._patience = patience
+        self._timeout_sec = timeout_sec
         self._handlers: dict[str, CallHandler] = {}
         self._reader = AnswerReader()
         self._stack = AsyncExitStack()
@@ -249,11 +254,11 @@ class FarClient:
 
     async def _next(self, coming: Coroutine[None, None, T], what: str) -> T:
         try:
-            async with asyncio.timeout(self._patience):
+            async with asyncio.timeout(self._timeout_sec):
                 return await coming
         except TimeoutError:
             reader = self._reader.summary()
-            raise AssertionError(f"No {what} within {self._patience:g} s. Received: {reader}.") from None
+            raise AssertionError(f"No {what} within {self._timeout_sec:g} s. Received: {reader}.") from None
 
 
 def _random_hex(size: int) -> str:

@@ -6,13 +6,17 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
-import uvicorn
 from msgspec import Struct
 from starlette.types import ASGIApp
 
 from farhand.agent.agent import Agent
-from farhand.errors import BadSetting
+from farhand.errors import BadSetting, not_installed
 from farhand.server.app import App, create_app
+
+try:
+    import uvicorn
+except ModuleNotFoundError as error:
+    raise not_installed("Test servers", "testing") from error
 
 STOP_WITHIN_SEC = 1
 

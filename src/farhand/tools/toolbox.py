@@ -15,7 +15,7 @@ import anyio
 
 from farhand.core.outcome import Failure, Success, kind_of
 from farhand.core.principal import Owner
-from farhand.core.settings import Limits, Patience
+from farhand.core.settings import Limits, Timeouts
 from farhand.core.tool import Executor, Tool
 from farhand.errors import BadTool, DuplicateTool
 from farhand.tools.context import current
@@ -181,7 +181,7 @@ class Toolbox:
             return ready
         if declared.context_parameter is not None:
             ready[declared.context_parameter] = current()
-        limit = within if within is not None else declared.tool.timeout_sec or Patience().server_tool
+        limit = within if within is not None else declared.tool.timeout_sec or Timeouts().server_tool
         return await run_tool_function(name, declared.function, ready, within=limit, at_most=at_most)
 
     def _find(self, name: str) -> AnyTool | Failure:

@@ -21,16 +21,16 @@ TOKEN = "storm-storm-storm-storm"
 SETTINGS = {
     "FARHAND_TOKEN": TOKEN,
     # parks are as frequent as holds
-    "FARHAND_PATIENCE__HOLD_FOR": "2",
-    "FARHAND_PATIENCE__UNREAD_FOR": "0.5",
+    "FARHAND_TIMEOUTS__HOLD_FOR": "2",
+    "FARHAND_TIMEOUTS__UNREAD_FOR": "0.5",
     # whoever answers is late on a busy machine, and deadlines are proven elsewhere
-    "FARHAND_PATIENCE__HELD_CALL": "600",
+    "FARHAND_TIMEOUTS__HELD_CALL": "600",
     # by these a reader can tell a dead line from a quiet one
-    "FARHAND_PATIENCE__KEEP_ALIVE": "0.5",
-    "FARHAND_PATIENCE__LEASE": "1",
+    "FARHAND_TIMEOUTS__KEEP_ALIVE": "0.5",
+    "FARHAND_TIMEOUTS__LEASE": "1",
     # a registered client whose line is dead is given up soon
-    "FARHAND_PATIENCE__CLIENT_PING": "0.5",
-    "FARHAND_PATIENCE__CLIENT_CALL": "5",
+    "FARHAND_TIMEOUTS__CLIENT_PING": "0.5",
+    "FARHAND_TIMEOUTS__CLIENT_CALL": "5",
     # everybody here is the same person
     "FARHAND_LIMITS__STREAMS_PER_PRINCIPAL": "20000",
     "FARHAND_LIMITS__RUNNING_PER_PRINCIPAL": "20000",

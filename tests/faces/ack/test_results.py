@@ -8,7 +8,7 @@ import pytest
 
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask
 from farhand.store.open import open_store
 from farhand.testing import FakeClock
@@ -20,7 +20,7 @@ from tests.requirement import requirement
 
 TEXT = ["start-step", "text-start", "text-delta", "text-end", "finish-step"]
 CALL = ["start-step", "tool-input-start", "tool-input-delta", "tool-input-available", "finish-step"]
-QUICK = Settings(patience=Patience(hold_for=0.2))
+QUICK = Settings(timeouts=Timeouts(hold_for=0.2))
 
 
 # --------------------------------------------------------------------------------------------- the held wait
@@ -71,7 +71,7 @@ async def test_when_nobody_answers_in_time_the_run_parks_and_a_later_ack_resumes
 
 @requirement("ack:hold")
 async def test_a_held_run_that_nobody_reads_parks_and_can_be_answered(serve: Serve) -> None:
-    settings = Settings(patience=Patience(unread_for=0.1))
+    settings = Settings(timeouts=Timeouts(unread_for=0.1))
     scene = Scene(once(OPEN))
     served = await serve(scene.agent, settings=settings)
     page = held(served.http)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask
 from tests.faces.agui.page import Page, no, yes
 from tests.faces.client_tools.program import Program, a_tool, ready
@@ -83,7 +83,7 @@ async def test_a_call_of_a_registered_client_that_was_approved_is_waited_for(
 @requirement("agui:client-tools")
 async def test_after_a_denial_the_call_of_a_registered_client_is_still_waited_for(serve: Serve) -> None:
     """The pause came before its answer, since nothing is held for so long."""
-    settings = Settings(patience=Patience(hold_for=0.01))
+    settings = Settings(timeouts=Timeouts(hold_for=0.01))
     server = await serve(Scene([[READ, DELETE], "Read."]).agent, settings=settings)
     page = Page(server.http)
     async with ready(Program(server.http), "read") as here:

@@ -14,7 +14,7 @@ import pytest
 
 from farhand import Agent, ScriptedModel
 from farhand.core.principal import LOCAL
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask
 from tests.faces.client_tools.program import Json, Program, Stream, asks, chat, eventually, said
 from tests.faces.conftest import Serve
@@ -173,7 +173,7 @@ async def test_go_the_stream_opens_at_once_with_its_headers(server: Served, clie
 
 async def test_go_the_stream_pings_with_empty_data(serve: Serve, client_id: str) -> None:
     # theirs is skipped, since it would take 30 seconds
-    served = await serve(Agent(ScriptedModel([])), settings=Settings(patience=Patience(client_ping=0.1)))
+    served = await serve(Agent(ScriptedModel([])), settings=Settings(timeouts=Timeouts(client_ping=0.1)))
     async with Program(served.http, client_id).listen() as stream:
         ping = await stream.ping()
     assert (ping.event, ping.data) == ("ping", "")
@@ -198,7 +198,7 @@ async def test_go_the_client_of_a_tool_is_found_by_its_full_id(server: Served, c
 async def test_go_a_client_that_leaves_loses_its_tools_after_a_grace_and_not_at_once(
     serve: Serve, client_id: str
 ) -> None:
-    settings = Settings(patience=Patience(client_grace=0.2))
+    settings = Settings(timeouts=Timeouts(client_grace=0.2))
     served = await serve(Agent(ScriptedModel([])), settings=settings)
     program = Program(served.http, client_id)
     await program.register(a_tool("tool1"))

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from farhand.agent.agent import Agent
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask, Moment, ScriptedModel, Step
 from farhand.wire.sse import Event, Parser
 
@@ -28,9 +28,9 @@ def a_tool(tool_id: str, **changes: Json) -> Json:
     return {"id": tool_id, "description": f"Can {tool_id}.", "parameters": TEXT, **changes}
 
 
-def soon(**patience: float) -> Settings:
+def soon(**timeouts: float) -> Settings:
     """A server whose graces are short enough for a test."""
-    return Settings(patience=Patience(**{"client_grace": 1.0, "client_first": 1.0, **patience}))
+    return Settings(timeouts=Timeouts(**{"client_grace": 1.0, "client_first": 1.0, **timeouts}))
 
 
 async def eventually(look: Callable[[], Awaitable[T]]) -> T:

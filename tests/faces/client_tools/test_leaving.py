@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from farhand import Agent, ClientTools, Patience, ScriptedModel
+from farhand import Agent, ClientTools, ScriptedModel, Timeouts
 from farhand.agent import direct_calls
 from farhand.core.outcome import Cancelled, Failure, Outcome, Success
 from farhand.core.principal import LOCAL
@@ -92,7 +92,7 @@ async def test_a_registration_that_never_had_a_stream_gets_its_own_time(serve: S
 
 @requirement("client-tools:grace")
 def test_the_times_are_5_and_60_seconds_unless_they_are_set_otherwise() -> None:
-    assert (Patience().client_grace, Patience().client_first) == (5.0, 60.0)
+    assert (Timeouts().client_grace, Timeouts().client_first) == (5.0, 60.0)
 
 
 @requirement("client-tools:grace")

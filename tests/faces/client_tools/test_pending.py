@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from farhand import Agent, Patience, ScriptedModel, Settings
+from farhand import Agent, ScriptedModel, Settings, Timeouts
 from farhand.core.call import Phase
 from farhand.core.outcome import Success
 from farhand.core.principal import LOCAL
@@ -32,7 +32,7 @@ async def test_the_head_comes_at_once_and_says_what_the_wire_says(server: Served
 
 
 async def test_a_ping_without_data_comes_again_and_again(serve: Serve) -> None:
-    server = await serve(Agent(QUIET), settings=Settings(patience=Patience(client_ping=0.05)))
+    server = await serve(Agent(QUIET), settings=Settings(timeouts=Timeouts(client_ping=0.05)))
     async with Program(server.http).listen() as stream:
         for _ in range(3):
             event = await stream.ping()
@@ -40,7 +40,7 @@ async def test_a_ping_without_data_comes_again_and_again(serve: Serve) -> None:
 
 
 def test_a_ping_comes_every_30_seconds_unless_it_is_set_otherwise() -> None:
-    assert Patience().client_ping == 30.0
+    assert Timeouts().client_ping == 30.0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from starlette.requests import HTTPConnection
 
-from farhand import Agent, Patience, Principal, ScriptedModel, Settings
+from farhand import Agent, Principal, ScriptedModel, Settings, Timeouts
 from farhand.core.principal import LOCAL, SCOPES
 from farhand.models.scripted import Ask
 from farhand.wire.sse import Event, Parser
@@ -261,7 +261,7 @@ async def test_a_silent_feed_is_kept_alive_and_sooner_for_who_wishes_so(
     serve: Serve, own: float, query: str
 ) -> None:
     quiet = Agent(ScriptedModel(lambda moment: "hm"))
-    server = await serve(quiet, settings=Settings(patience=Patience(keep_alive=own)))
+    server = await serve(quiet, settings=Settings(timeouts=Timeouts(keep_alive=own)))
     async with server.http.stream("GET", f"/api/events{query}") as response:
         chunks, text = response.aiter_text(), ""
         async with asyncio.timeout(WITHIN_SEC):

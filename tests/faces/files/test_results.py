@@ -113,7 +113,7 @@ async def test_a_file_that_no_thread_refers_to_goes_after_a_week(serve: Serve) -
     store = MemoryStore(clock)
     server = await serve(scene().agent, store=store)
     ref = await uploaded(server.http)
-    keep = server.service.settings.patience.keep_settled
+    keep = server.service.settings.timeouts.keep_settled
     assert keep == WEEK_SEC
     clock.advance(WEEK_SEC - 1)
     await server.service.context.log.purge(before=store.now() - keep)

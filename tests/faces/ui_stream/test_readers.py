@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from farhand.core.principal import LOCAL
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask, Moment, Say, Step
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
@@ -32,7 +32,7 @@ def serve_both(serve: Serve, request: pytest.FixtureRequest) -> Serve:
 
 
 async def test_a_stream_that_waits_is_kept_alive_with_comments(serve_both: Serve) -> None:
-    settings = Settings(patience=Patience(keep_alive=0.05))
+    settings = Settings(timeouts=Timeouts(keep_alive=0.05))
     served = await serve_both(Scene(once(Ask("open_url", {"url": "u"}))).agent, settings=settings)
     page = Page(served.http, wait="hold")
     page.messages = [user_message("open")]

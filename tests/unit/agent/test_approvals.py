@@ -21,7 +21,7 @@ from farhand.core.outcome import Cancelled, Denied, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Refused, Result
 from farhand.core.run import Run
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import ResultsMessage
 from farhand.errors import Busy
 from farhand.models.scripted import Ask, Moment, Step
@@ -33,7 +33,7 @@ from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, take_photo
 from tests.unit.agent.stage import NO, PATIENCE_SEC, THREAD, YES, Stage, comes_true, kinds, text_in, the
 
-TURNS = Settings(patience=Patience(hold_for=0.0))
+TURNS = Settings(timeouts=Timeouts(hold_for=0.0))
 ALWAYS = Answer(approved=True, scope="thread")
 DELETE = Ask("delete_file", {"path": "a.txt"})
 

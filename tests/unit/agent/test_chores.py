@@ -10,7 +10,7 @@ from farhand.agent import worker
 from farhand.calls.deadlines import Deadlines
 from farhand.calls.desk import Desk
 from farhand.core.principal import LOCAL
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.errors import ShuttingDown
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.testing import FakeClock
@@ -92,7 +92,7 @@ async def test_what_settled_long_ago_is_removed_and_the_rest_is_kept(
 ) -> None:
     monkeypatch.setattr(worker, "FIRST_REMOVAL_SEC", 0.01)
     monkeypatch.setattr(worker, "REMOVAL_SEC", 0.01)
-    week = Settings(patience=Patience(keep_settled=7 * 24 * 3600.0))
+    week = Settings(timeouts=Timeouts(keep_settled=7 * 24 * 3600.0))
     on = await stage([], add, settings=week)
     for thread, days in (("old", 6), ("new", 2)):
         await on.service.call("add", {"a": 1, "b": 2}, thread=thread)

@@ -314,7 +314,7 @@ async def test_of_many_calls_with_one_request_id_at_once_one_is_opened(
         [call] = await on.log.open_calls(LOCAL)
         await on.answer(call, VIEW)
     answers = [task.result() for task in tasks]
-    assert answers.count("The call of this request id is under way.") == 9
+    assert answers.count("The call with this request id is still in progress.") == 9
     assert [each.outcome for each in answers if isinstance(each, Call)] == [VIEW]
 
 

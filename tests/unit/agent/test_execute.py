@@ -17,7 +17,7 @@ from farhand.core.outcome import Cancelled, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted
 from farhand.core.run import Run, RunState
-from farhand.core.settings import Limits, Patience, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.core.thread import Text, UserMessage
 from farhand.eventlog.pubsub import Subscription
 from farhand.models.scripted import Ask, Moment, Step
@@ -93,7 +93,7 @@ async def _rests(on: Stage, run: Run) -> bool:
 async def test_a_run_that_is_held_keeps_its_response_while_somebody_reads_and_then_ends_it(
     stage: MakeStage,
 ) -> None:
-    held = Settings(patience=Patience(hold_for=60.0, unread_for=0.3))
+    held = Settings(timeouts=Timeouts(hold_for=60.0, unread_for=0.3))
     on = await stage([Ask("ask_once"), "Done."], ask_once, ask_text, settings=held)
     run = await on.say("go", hold_for=60.0)
     with on.service.read(run) as reader:
@@ -322,7 +322,7 @@ async def _lose(on: Stage, run: Run) -> None:
         LOCAL,
         THREAD,
         lambda thread, now: runs.claim(
-            thread, run.run_id, 1, lambda call: True, now=now, patience=Patience()
+            thread, run.run_id, 1, lambda call: True, now=now, timeouts=Timeouts()
         ),
     )
 

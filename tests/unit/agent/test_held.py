@@ -13,7 +13,7 @@ from farhand.core.event import CallOpened, CallSettled, RunFinished, RunParked, 
 from farhand.core.outcome import Cancelled, Success
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.eventlog.pubsub import freed_topic
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.store.base import Append, AppendResult
@@ -150,7 +150,7 @@ async def test_a_server_that_stops_at_once_leaves_a_held_run_as_a_crash_would(st
 
 @requirement("runs:hold")
 async def test_a_run_that_nobody_reads_any_more_parks_and_its_record_is_gone(stage: MakeStage) -> None:
-    on = await stage([OPEN, "never"], open_url, settings=Settings(patience=Patience(unread_for=0.05)))
+    on = await stage([OPEN, "never"], open_url, settings=Settings(timeouts=Timeouts(unread_for=0.05)))
     run = await on.say("open it", hold_for=600)
     await on.idle()
     assert (await on.stored(run)).parked

@@ -29,5 +29,5 @@ async def test_a_run_that_an_ack_brings_back_pauses_at_once_if_it_was_started_so
     told = await stage.told(run, RunParked, after=after)
     assert any(isinstance(event, RunResumed) for event in told)
     again = await stage.open_call()
-    assert again.deadline == clock.now() + stage.service.settings.patience.park_for
+    assert again.deadline == clock.now() + stage.service.settings.timeouts.park_for
     await stage.service.close()

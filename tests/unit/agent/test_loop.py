@@ -25,7 +25,7 @@ from farhand.core.event import (
 )
 from farhand.core.outcome import Failure, Success
 from farhand.core.run import RunState, Usage
-from farhand.core.settings import Limits, Patience, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.core.thread import AssistantMessage, Reasoning, ResultsMessage, Text, text_of
 from farhand.models.base import ModelEvent, Prompt, TextDelta
 from farhand.models.scripted import Ask, Begin, Fail, Moment, Say, Step, Stop, Think
@@ -202,7 +202,7 @@ async def test_a_server_tool_without_a_limit_of_its_own_gets_the_general_one(sta
         await asyncio.Event().wait()
         return ""
 
-    hasty = Settings(patience=Patience(server_tool=0.05))
+    hasty = Settings(timeouts=Timeouts(server_tool=0.05))
     on = await stage([Ask("hang"), _tell_failure], hang, settings=hasty)
     run = await on.say("go")
     assert "did not finish within 0.05 s" in text_in(await on.told(run))

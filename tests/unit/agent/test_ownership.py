@@ -8,7 +8,7 @@ import pytest
 
 from farhand.agent.ownership import Membership, Ownership
 from farhand.clock import SystemClock
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.eventlog.log import EventLog
 from farhand.store.memory import MemoryStore
 from farhand.store.postgres import PostgresStore
@@ -30,18 +30,18 @@ async def test_in_a_store_of_one_process_every_other_worker_is_gone() -> None:
 
 
 async def test_a_worker_is_sure_of_its_runs_for_one_lease_from_when_it_asked() -> None:
-    patience = Patience(lease=60)
-    ownership = Ownership(EventLog(SharedStore()), patience, "wrk_1")
+    timeouts = Timeouts(lease=60)
+    ownership = Ownership(EventLog(SharedStore()), timeouts, "wrk_1")
     assert not ownership.is_sure()
     await ownership.renew()
     assert ownership.is_sure()
     # as if the process had been stopped for a whole lease before the store answered
-    await ownership.renew(since=asyncio.get_running_loop().time() - patience.lease)
+    await ownership.renew(since=asyncio.get_running_loop().time() - timeouts.lease)
     assert not ownership.is_sure()
 
 
 async def test_a_worker_that_has_its_store_alone_is_always_sure_of_its_runs() -> None:
-    assert Ownership(EventLog(MemoryStore()), Patience(), "wrk_1").is_sure()
+    assert Ownership(EventLog(MemoryStore()), Timeouts(), "wrk_1").is_sure()
 
 
 async def test_a_worker_is_alive_for_as_long_as_it_renews_its_lease(cluster: Cluster) -> None:
@@ -71,7 +71,7 @@ async def test_a_worker_joins_when_it_opens_renews_and_leaves_when_it_is_closed(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address = cluster.address()
-    quick = Settings(patience=Patience(lease=1.0))
+    quick = Settings(timeouts=Timeouts(lease=1.0))
     stage = Stage(await PostgresStore.open(address), SystemClock(), ["hm"], settings=quick)
     store = await PostgresStore.open(address)
     membership = stage.service.membership

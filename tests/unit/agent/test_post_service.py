@@ -16,7 +16,7 @@ from farhand.core.outcome import Failure, Success
 from farhand.core.position import START, Position
 from farhand.core.principal import LOCAL, Principal
 from farhand.core.result import Result
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import Text, text_of
 from farhand.errors import Busy, Malformed, NotAllowed, NotFound, Unanswered
 from farhand.models.scripted import Ask
@@ -28,7 +28,7 @@ from tests.unit.agent.stage import PATIENCE_SEC, THREAD, YES, Stage, text_in
 pytestmark = pytest.mark.timeout(PATIENCE_SEC)
 OPEN = Ask("open_url", {"url": "https://example.org"})
 PHOTO = Ask("take_photo", {"camera": "front"})
-TURNS = Settings(patience=Patience(hold_for=0.0))
+TURNS = Settings(timeouts=Timeouts(hold_for=0.0))
 ME = Principal(LOCAL.tenant, LOCAL.subject)
 HELLO = PostedMessage("m1", (Text("hello"),))
 MORE = PostedMessage("m2", (Text("more"),))

@@ -28,7 +28,7 @@ from farhand.core.outcome import Cancelled, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted
 from farhand.core.run import Run, RunState
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.eventlog.log import EventLog
 from farhand.models.scripted import Ask, Moment, Say, Step
 from farhand.models.scripted.model import Script
@@ -41,7 +41,7 @@ from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, ask_text, open_url
 from tests.unit.agent.stage import THREAD, YES, Stage, comes_true, kinds, text_in, the
 
-TURNS = Settings(patience=Patience(hold_for=0.0))
+TURNS = Settings(timeouts=Timeouts(hold_for=0.0))
 OPEN = Ask("open_url", {"url": "https://example.org"})
 
 
@@ -410,7 +410,7 @@ async def _claim(eventlog: EventLog, run: Run) -> int | None:
         run.owner,
         run.thread_id,
         lambda thread, now: runs.claim(
-            thread, run.run_id, run.fence, lambda call: False, now=now, patience=TURNS.patience
+            thread, run.run_id, run.fence, lambda call: False, now=now, timeouts=TURNS.timeouts
         ),
     )
 

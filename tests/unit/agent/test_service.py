@@ -8,7 +8,7 @@ from farhand.core.event import StepFinished
 from farhand.core.outcome import Success
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.run import RunState
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask, Moment, Step
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
@@ -18,7 +18,7 @@ from tests.unit.agent.stage import PATIENCE_SEC, THREAD, text_in
 pytestmark = pytest.mark.timeout(PATIENCE_SEC)
 OPEN = Ask("open_url", {"url": "https://example.org"})
 VIEW = Success({"viewKey": "v1"})
-TURNS = Settings(patience=Patience(hold_for=0.0))
+TURNS = Settings(timeouts=Timeouts(hold_for=0.0))
 
 
 @requirement("threads:delete")

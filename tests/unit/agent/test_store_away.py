@@ -21,7 +21,7 @@ from farhand.core.outcome import Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted
 from farhand.core.run import RunState
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.errors import StoreDown
 from farhand.eventlog.pubsub import thread_topic
 from farhand.models.scripted import Ask, Moment, Say, Step
@@ -34,7 +34,7 @@ from tests.unit.agent.failing_store import Moods
 from tests.unit.agent.hands import open_url
 from tests.unit.agent.stage import THREAD, YES, Stage, text_in
 
-TURNS = Settings(patience=Patience(hold_for=0.0))
+TURNS = Settings(timeouts=Timeouts(hold_for=0.0))
 OPEN = Ask("open_url", {"url": "https://example.org"})
 
 

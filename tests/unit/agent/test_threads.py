@@ -13,7 +13,7 @@ from farhand.core.event import CallOpened, RunFinished, RunParked, StepFinished,
 from farhand.core.outcome import Cancelled, Success
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.run import RunState
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import Text, UserMessage, text_of
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Busy, NotFound
@@ -216,7 +216,7 @@ async def test_tools_of_registered_clients_are_offered_to_their_owner_and_shadow
         Spec(on.model, make_toolbox([add])),
         on.log,
         clock=clock,
-        settings=Settings(patience=Patience(hold_for=0.0)),
+        settings=Settings(timeouts=Timeouts(hold_for=0.0)),
         sources=(visitor,),
     )
     on.service.worker.stop()

@@ -16,7 +16,7 @@ from farhand.core.outcome import Failure, Success
 from farhand.core.position import START, Bookmark, Position
 from farhand.core.principal import LOCAL, Principal
 from farhand.core.result import Accepted, Refused, Repeated, Result
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import Text
 from farhand.errors import NotAllowed, NotFound, TooLarge
 from farhand.models.scripted import Ask, Moment, Say, Step
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(PATIENCE_SEC)
 OPEN = Ask("open_url", {"url": "https://example.org"})
 PHOTO = Ask("take_photo", {"camera": "front"})
 VIEW = Success({"viewKey": "v1"})
-TURNS = Settings(patience=Patience(hold_for=0.0))
+TURNS = Settings(timeouts=Timeouts(hold_for=0.0))
 ME = Principal(LOCAL.tenant, LOCAL.subject, claims={"plan": "pro"})
 NOBODY = "call_" + "0" * 32
 
@@ -49,7 +49,7 @@ async def test_a_message_moves_only_calls_of_its_own_run(stage: MakeStage) -> No
 
 @requirement("runs:hold")
 async def test_a_run_that_a_message_resumes_holds_as_that_message_says(stage: MakeStage) -> None:
-    settings = Settings(patience=Patience(hold_for=60.0))
+    settings = Settings(timeouts=Timeouts(hold_for=60.0))
     on = await stage([OPEN, OPEN, _tell], open_url, settings=settings)
     run = await on.say("open it", hold_for=0.0)
     after = (await on.heard(run))[-1].end

@@ -30,7 +30,7 @@ from farhand.core.outcome import Cancelled, Outcome, Success
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted, Conflict, Receipt, Repeated, Result
 from farhand.core.run import RunState
-from farhand.core.settings import Limits, Patience, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.errors import StoreDown, TooMany
 from farhand.eventlog.log import EventLog
 from farhand.models.scripted import Ask, Say
@@ -47,7 +47,7 @@ from tests.unit.agent.stage import THREAD, YES, Stage, comes_true, text_in
 
 OPEN = Ask("open_url", {"url": "https://example.org"})
 PHOTO = Ask("take_photo", {"camera": "front"})
-QUICK = Settings(patience=Patience(lease=1.0))
+QUICK = Settings(timeouts=Timeouts(lease=1.0))
 PAGE = Success({"viewKey": "v"})
 
 Hire: TypeAlias = Callable[..., Awaitable[Stage]]
@@ -230,7 +230,7 @@ async def test_words_that_a_worker_cannot_store_are_shown_to_nobody(hire: Hire) 
         raise StoreDown("It was frozen.")
 
     # with a lease that lasts: one that cannot write cannot renew it either, and is not to be taken over here
-    one = await hire(halting, settings=Settings(patience=Patience(lease=300.0)))
+    one = await hire(halting, settings=Settings(timeouts=Timeouts(lease=300.0)))
     other = await hire(["never"])
     run = await one.say("hi")
     stored = await one.heard(run, StepStarted)
@@ -300,7 +300,7 @@ async def test_a_worker_that_lost_its_run_in_mid_word_tells_nobody_the_rest(hire
 
 @requirement("runs:drain")
 async def test_a_worker_that_stops_hands_its_runs_over_at_once(hire: Hire) -> None:
-    slow = Settings(patience=Patience(lease=600.0))
+    slow = Settings(timeouts=Timeouts(lease=600.0))
     begun = asyncio.Event()
 
     @tool(idempotent=True)
@@ -321,7 +321,7 @@ async def test_a_worker_that_stops_hands_its_runs_over_at_once(hire: Hire) -> No
 
 
 async def test_programs_that_ask_at_once_get_no_more_places_than_there_are(hire: Hire) -> None:
-    two = Settings(patience=QUICK.patience, limits=Limits(open_calls_per_thread=2))
+    two = Settings(timeouts=QUICK.timeouts, limits=Limits(open_calls_per_thread=2))
     one = await hire([], open_url, settings=two)
 
     async def ask() -> Outcome | Waiting | None:
@@ -396,7 +396,7 @@ async def _take_over(eventlog: EventLog) -> bool:
         LOCAL,
         THREAD,
         lambda thread, now: runs.claim(
-            thread, run.run_id, run.fence, lambda call: True, now=now, patience=QUICK.patience
+            thread, run.run_id, run.fence, lambda call: True, now=now, timeouts=QUICK.timeouts
         ),
     )
     return fence == 2

@@ -17,7 +17,7 @@ from farhand.core.decide import runs
 from farhand.core.outcome import TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import Text, UserMessage
 from farhand.errors import Unreadable
 from farhand.models.scripted import Ask, Moment, Step
@@ -27,7 +27,7 @@ from farhand.tools.decorate import tool
 from tests.unit.agent.hands import ask_text
 from tests.unit.agent.stage import Stage, comes_true
 
-TURNS = Settings(patience=Patience(hold_for=0.0))
+TURNS = Settings(timeouts=Timeouts(hold_for=0.0))
 
 BAD = "(SELECT no FROM threads WHERE thread_id = 'bad')"
 IN_THE_LOG = {

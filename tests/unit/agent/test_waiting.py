@@ -12,7 +12,7 @@ from farhand.core.outcome import Cancelled, Failure, Success, TimedOut
 from farhand.core.principal import LOCAL, Owner
 from farhand.core.result import Accepted, Refused, Result
 from farhand.core.run import RunState
-from farhand.core.settings import Limits, Patience, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.core.thread import ResultsMessage, Text, UserMessage
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.testing import FakeClock
@@ -131,7 +131,7 @@ async def test_a_run_parks_when_it_was_held_long_enough(stage: MakeStage) -> Non
 
 @requirement("runs:hold")
 async def test_a_held_run_that_nobody_reads_parks_early(stage: MakeStage) -> None:
-    on = await stage([OPEN, _tell], open_url, settings=Settings(patience=Patience(unread_for=0.05)))
+    on = await stage([OPEN, _tell], open_url, settings=Settings(timeouts=Timeouts(unread_for=0.05)))
     run = await on.say("open it", hold_for=600)
 
     async def parked() -> bool:
@@ -144,7 +144,7 @@ async def test_a_held_run_that_nobody_reads_parks_early(stage: MakeStage) -> Non
 @pytest.mark.slow
 @requirement("runs:hold")
 async def test_a_held_run_that_is_read_does_not_park_early(stage: MakeStage) -> None:
-    on = await stage([OPEN, _tell], open_url, settings=Settings(patience=Patience(unread_for=0.4)))
+    on = await stage([OPEN, _tell], open_url, settings=Settings(timeouts=Timeouts(unread_for=0.4)))
     started = asyncio.get_running_loop().time()
     run = await on.say("open it", hold_for=1.2)
     await on.told(run, RunParked)
@@ -206,7 +206,7 @@ async def test_steps_are_counted_across_pauses(stage: MakeStage) -> None:
     def script(moment: Moment) -> Step:
         return Ask("open_url", {"url": str(moment.steps)})
 
-    turns = Settings(limits=Limits(max_steps=2), patience=Patience(hold_for=0.0))
+    turns = Settings(limits=Limits(max_steps=2), timeouts=Timeouts(hold_for=0.0))
     on = await stage(script, open_url, settings=turns)
     run = await on.say("go")
     after = (await on.heard(run))[-1].end
@@ -218,7 +218,7 @@ async def test_steps_are_counted_across_pauses(stage: MakeStage) -> None:
 
 
 async def test_a_far_hand_that_fails_three_times_ends_the_run_too(stage: MakeStage) -> None:
-    on = await stage(lambda moment: OPEN, open_url, settings=Settings(patience=Patience(hold_for=0.0)))
+    on = await stage(lambda moment: OPEN, open_url, settings=Settings(timeouts=Timeouts(hold_for=0.0)))
     run = await on.say("go")
     after = (await on.heard(run))[-1].end
     for _ in range(3):

@@ -18,7 +18,7 @@ from farhand.core.outcome import Success
 from farhand.core.principal import Owner, Principal
 from farhand.core.result import Accepted
 from farhand.core.run import Run
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.core.thread import Text, UserMessage
 from farhand.models.scripted import Ask
 from farhand.tools.context import Context, current
@@ -125,7 +125,7 @@ async def test_two_people_at_once_are_told_apart_by_tools_of_both_kinds(
 async def test_three_days_later_the_next_server_knows_who_asked_and_who_approved(
     successors: Machine | Workers,
 ) -> None:
-    successors.settings = Settings(patience=Patience(hold_for=0.0, park_for=7 * DAYS))
+    successors.settings = Settings(timeouts=Timeouts(hold_for=0.0, park_for=7 * DAYS))
     script = asking([Ask("pay", {"amount": 5}), Ask("pay_async", {"amount": 6})])
     before = await successors.boot(script, *TOOLS)
     runs = dict(zip(PEOPLE, await asyncio.gather(*(_start(before, each) for each in PEOPLE)), strict=True))
@@ -146,7 +146,7 @@ async def test_three_days_later_the_next_server_knows_who_asked_and_who_approved
 async def test_three_days_later_the_next_server_knows_who_made_a_call_without_a_run(
     successors: Machine | Workers, name: str
 ) -> None:
-    successors.settings = Settings(patience=Patience(park_for=7 * DAYS))
+    successors.settings = Settings(timeouts=Timeouts(park_for=7 * DAYS))
     before = await successors.boot(asking(), *TOOLS)
     people = [Principal("acme", each, claims={"name": each}) for each in PEOPLE]
 

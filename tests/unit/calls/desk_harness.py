@@ -54,11 +54,11 @@ class Bench:
         self.store = store
         self.clock = clock
         self.settings = Settings()
-        self.patience = self.settings.patience
+        self.timeouts = self.settings.timeouts
         self.expected: list[Call] = []
         self.log = EventLog(store)
         self.log.expect = self.expected.append
-        self.desk = Desk(self.log, self.patience)
+        self.desk = Desk(self.log, self.timeouts)
 
     async def start_run(self, owner: Owner = ANN, thread: str = THREAD) -> Run:
         run_id, message = self.clock.fresh("run"), UserMessage(self.clock.fresh("msg"), (Text("go"),))
@@ -157,7 +157,7 @@ class Bench:
             run.owner,
             run.thread_id,
             lambda state, now: runs.claim(
-                state, run.run_id, run.fence, lambda call: False, now=now, patience=self.patience
+                state, run.run_id, run.fence, lambda call: False, now=now, timeouts=self.timeouts
             ),
         )
         assert fence == run.fence + 1

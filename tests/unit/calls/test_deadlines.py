@@ -16,7 +16,7 @@ from farhand.calls.wait import wait_until_settled
 from farhand.clock import SystemClock
 from farhand.core.call import Call, Phase
 from farhand.core.outcome import Success, TimedOut
-from farhand.core.settings import Patience
+from farhand.core.settings import Timeouts
 from farhand.errors import StoreDown
 from farhand.eventlog.log import EventLog
 from farhand.store.base import Append, AppendResult
@@ -70,7 +70,7 @@ async def test_an_expiry_is_not_put_off_by_commands_that_wait_since_before_the_d
     clock = FakeClock()
     store = SharedStore(clock)
     eventlog = EventLog(store)
-    desk = Desk(eventlog, Patience())
+    desk = Desk(eventlog, Timeouts())
     await eventlog.decide(ANN, "t1", open_call())
     call = await eventlog.get_call(ANN, "call_1")
     assert call is not None
@@ -112,7 +112,7 @@ async def test_where_the_clock_of_the_store_was_set_back_a_call_is_not_expired_a
     clock = FakeClock()
     store = FastClockStore(clock)
     eventlog = EventLog(store)
-    desk = Desk(eventlog, Patience())
+    desk = Desk(eventlog, Timeouts())
     await eventlog.decide(ANN, "t1", open_call())
     call = await eventlog.get_call(ANN, "call_1")
     assert call is not None
@@ -254,7 +254,7 @@ class BrokenDesk(Desk):
     """Cannot expire one call."""
 
     def __init__(self, bench: Bench, broken: Call) -> None:
-        super().__init__(bench.log, bench.patience)
+        super().__init__(bench.log, bench.timeouts)
         self.tries = 0
         self._broken = broken
 
@@ -269,7 +269,7 @@ class CountingDesk(Desk):
     """Expires whatever it is told to; counts how many wait at once."""
 
     def __init__(self) -> None:
-        super().__init__(EventLog(MemoryStore(FakeClock())), Patience())
+        super().__init__(EventLog(MemoryStore(FakeClock())), Timeouts())
         self.expired = self.most_at_once = self._at_once = 0
 
     async def expire(self, call: Call) -> bool:

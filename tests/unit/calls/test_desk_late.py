@@ -156,7 +156,7 @@ async def test_a_second_log_on_the_same_store_finds_the_call_and_its_end(bench: 
     call = await bench.open(run=run)
     await bench.settle(call, Success(1))
     await _begin_another_run(bench, run)
-    later = Desk(EventLog(bench.store), bench.patience)
+    later = Desk(EventLog(bench.store), bench.timeouts)
     receipts: list[Receipt] = [
         await later.settle(ANN, _result(call, 1)),
         await later.settle(ANN, _result(call, 2)),

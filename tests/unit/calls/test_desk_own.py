@@ -82,7 +82,7 @@ async def test_the_stored_deadline_of_a_runs_tool_is_its_time_and_the_backstop(
 ) -> None:
     run = await bench.start_run()
     call = await bench.open(replace(ON_SERVER, timeout_sec=own), run=run)
-    due_at = bench.clock.now() + (own or bench.patience.server_tool) + BACKSTOP_SEC
+    due_at = bench.clock.now() + (own or bench.timeouts.server_tool) + BACKSTOP_SEC
     assert (call.phase, call.deadline, executing_worker(call)) == (Phase.TAKEN, due_at, None)
     assert await bench.stored(call) == call
     assert bench.expected == [call]

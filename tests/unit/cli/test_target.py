@@ -93,9 +93,11 @@ def test_a_file_named_like_a_module_of_python_hides_nothing(folder: Path) -> Non
         ("nowhere.deeper:agent", "There is no module 'nowhere.deeper' here."),
         ("nowhere.py", "There is no file 'nowhere.py'."),
         ("./", "There is no file './'."),
+        ("~no-such-user/a.py", "'~no-such-user/a.py' cannot be read: Could not determine home directory."),
+        (f"{'long' * 100}.py", "cannot be read: File name too long."),
         ("program:agnet", "'program' has no 'agnet'. Did you mean program:agent?"),
         ("program:box.outer", "'program' has no 'box.outer'."),
-        ("program:words", "'program:words' is a str, not an Agent or an app of create_app."),
+        ("program:words", "'program:words' is not an Agent or an app of create_app but of type str."),
         ("sibling", "'sibling' has no 'agent'. Make one"),
         ("", "'' does not name an agent."),
         (":agent", "':agent' does not name an agent."),
@@ -136,6 +138,13 @@ def test_a_program_that_fails_is_one_sentence_with_the_place_in_it(
         sentence = refusal(target)
         assert answer in sentence
         assert "cannot be imported" in sentence
+
+
+def test_a_folder_that_was_deleted_has_no_modules(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "gone").mkdir()
+    monkeypatch.chdir(folder / "gone")
+    (folder / "gone").rmdir()
+    assert "There is no module 'nowhere' here." in refusal("nowhere:agent")
 
 
 def test_an_interrupt_while_importing_is_an_interrupt(folder: Path) -> None:

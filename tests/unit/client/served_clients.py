@@ -11,7 +11,7 @@ from farhand import Agent, ScriptedModel
 from farhand.agent.keyed_calls import Waiting
 from farhand.client import Client
 from farhand.core.outcome import Outcome
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from tests.faces.served import Options, Served, served
 
 T = TypeVar("T")
@@ -22,9 +22,9 @@ WITHIN_SEC = 20.0
 
 
 @asynccontextmanager
-async def house(**patience: float) -> AsyncIterator[Served]:
+async def house(**timeouts: float) -> AsyncIterator[Served]:
     agent = Agent(ScriptedModel(lambda moment: "hm"))
-    settings = Settings(patience=Patience(**{"client_grace": 30.0, **patience}))
+    settings = Settings(timeouts=Timeouts(**{"client_grace": 30.0, **timeouts}))
     async with asyncio.timeout(WITHIN_SEC), served(agent, Options(settings=settings)) as server:
         yield server
 

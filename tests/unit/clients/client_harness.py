@@ -18,7 +18,7 @@ from farhand.core.client import Client
 from farhand.core.decide.direct import open_direct
 from farhand.core.decide.opening import Opening
 from farhand.core.principal import Owner
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.eventlog.log import EventLog
 from farhand.store.base import Store
 from farhand.testing import FakeClock
@@ -26,8 +26,8 @@ from farhand.tools.toolbox import Toolbox
 
 ANN = Owner("acme", "ann")
 BOB = Owner("acme", "bob")
-SOON = Settings(patience=Patience(client_grace=0.05, client_first=0.05))
-PATIENT = Settings(patience=Patience(client_grace=600, client_first=600))
+SOON = Settings(timeouts=Timeouts(client_grace=0.05, client_first=0.05))
+PATIENT = Settings(timeouts=Timeouts(client_grace=600, client_first=600))
 """For tests in which no client may be missed, however long they take."""
 PATIENCE_SEC = 20.0
 """Bounds every wait of a test; what is waited for comes at once."""
@@ -41,7 +41,7 @@ class Office:
         self.clock = clock
         self.log = EventLog(store)
         self.registry = ClientRegistry(self.log, rules)
-        self.desk = Desk(self.log, settings.patience)
+        self.desk = Desk(self.log, settings.timeouts)
         self.sessions = ClientSessions(self.registry, self.desk, self.log, Toolbox(), settings)
         self.reaper = ClientReaper(self.sessions, self.desk, self.log)
 

@@ -11,7 +11,7 @@ import pytest
 
 from farhand.clients.inbox import ClientStream, Inbox, InboxItem, OfferedCall, StreamReplaced, WithdrawnTools
 from farhand.core.outcome import Failure
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.store.postgres import PostgresStore
 from farhand.store.presence import Absence
 from farhand.testing import FakeClock
@@ -31,8 +31,8 @@ async def open_office(cluster: Cluster) -> AsyncIterator[Open]:
 
     async def open_office(*, grace: float = 60.0, lease: float = 1.0) -> Office:
         office = Office(await PostgresStore.open(address), FakeClock(seed=str(len(opened))))
-        patience = Patience(lease=lease, client_grace=grace, client_first=60.0)
-        office.sessions.settings = Settings(patience=patience)
+        timeouts = Timeouts(lease=lease, client_grace=grace, client_first=60.0)
+        office.sessions.settings = Settings(timeouts=timeouts)
         await office.reaper.open()
         opened.append(office)
         return office

@@ -19,7 +19,7 @@ from farhand.core.state import ThreadState
 from farhand.core.tool import digest_of_approval
 from tests.requirement import requirement
 from tests.unit.core.samples import NO
-from tests.unit.core.thread_builder import PATIENCE, Story, asks_for
+from tests.unit.core.thread_builder import TIMEOUTS, Story, asks_for
 
 Try = Callable[[ThreadState, float], Decision[object]]
 
@@ -30,7 +30,7 @@ inputs = st.none() | st.dictionaries(st.sampled_from("ab"), values, max_size=2)
 
 def _answer(answer: Answer) -> Try:
     reply = Reply("apr_1", answer)
-    return lambda thread, now: calls.approve(thread, reply, now=now, patience=PATIENCE)
+    return lambda thread, now: calls.approve(thread, reply, now=now, timeouts=TIMEOUTS)
 
 
 def _take(holder: str) -> Try:

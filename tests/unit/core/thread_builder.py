@@ -19,7 +19,7 @@ from farhand.core.tool import Executor, Tool
 from tests.unit.core.thread_log import Log
 
 SETTINGS = Settings()
-PATIENCE = SETTINGS.patience
+TIMEOUTS = SETTINGS.timeouts
 PAGE = Tool(name="open_url", description="", input_schema={}, executor=Executor.FRONTEND, card="open_page")
 PROGRAM = Tool(name="client_c_read", description="", input_schema={}, executor=Executor.CLIENT, client_id="c")
 SERVER_TOOL = Tool(name="delete", description="", input_schema={})
@@ -82,13 +82,13 @@ class Story:
 
     def answer(self, approval_id: str, answer: Answer) -> Receipt:
         reply = Reply(approval_id, answer)
-        return self.log.do(lambda thread, now: calls.approve(thread, reply, now=now, patience=PATIENCE))
+        return self.log.do(lambda thread, now: calls.approve(thread, reply, now=now, timeouts=TIMEOUTS))
 
     def start(
         self, call_id: str, tool: Tool | None = SERVER_TOOL, *, fence: int | None = None
     ) -> Call | None:
         return self.log.do(
-            lambda thread, now: calls.start(thread, call_id, tool, now=now, patience=PATIENCE, fence=fence)
+            lambda thread, now: calls.start(thread, call_id, tool, now=now, timeouts=TIMEOUTS, fence=fence)
         )
 
     def finish(self, call_id: str, outcome: Outcome, *, fence: int | None = None) -> Receipt:
@@ -98,7 +98,7 @@ class Story:
         seen = self.run.fence if fence is None else fence
         return self.log.do(
             lambda thread, now: runs.claim(
-                thread, self.run.run_id, seen, lambda call: may_repeat, now=now, patience=PATIENCE
+                thread, self.run.run_id, seen, lambda call: may_repeat, now=now, timeouts=TIMEOUTS
             )
         )
 

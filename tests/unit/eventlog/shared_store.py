@@ -19,7 +19,7 @@ from farhand.eventlog.threads import Threads
 from farhand.store.base import Append, AppendResult, Store
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
-from tests.unit.core.thread_builder import PATIENCE, asks_for
+from tests.unit.core.thread_builder import TIMEOUTS, asks_for
 
 
 class SharedStore(MemoryStore):
@@ -80,7 +80,7 @@ def open_call(call_id: str = "call_1", *, request_id: str | None = None) -> Comm
 
     def command(thread: ThreadState, now: float) -> Decision[None]:
         new = () if thread.exists else (ThreadCreated("t"),)
-        event = opened(thread, opening, now=now, patience=PATIENCE)
+        event = opened(thread, opening, now=now, timeouts=TIMEOUTS)
         return Decision(None, (*new, event), tools=(opening.tool,))
 
     return command

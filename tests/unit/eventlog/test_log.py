@@ -40,7 +40,7 @@ from farhand.store.base import (
     thread_key,
 )
 from farhand.testing import FakeClock
-from tests.unit.core.thread_builder import PAGE, PATIENCE, PROGRAM, SERVER_TOOL, asks_for
+from tests.unit.core.thread_builder import PAGE, PROGRAM, SERVER_TOOL, TIMEOUTS, asks_for
 from tests.unit.core.thread_log import ANN
 from tests.unit.eventlog.thread_story import ThreadStory
 
@@ -211,7 +211,7 @@ async def test_calls_of_clients_and_approved_direct_calls_have_topics_of_their_o
         await story.log.decide(
             ANN,
             "t1",
-            lambda thread, now: calls.approve(thread, reply, now=now, patience=PATIENCE),
+            lambda thread, now: calls.approve(thread, reply, now=now, timeouts=TIMEOUTS),
         )
         assert [item.call_id for item in direct.items if isinstance(item, Call)] == ["call_2"]
 

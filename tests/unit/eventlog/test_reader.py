@@ -36,7 +36,7 @@ from farhand.testing import FakeClock
 from tests.requirement import requirement
 from tests.unit.agent.hands import add
 from tests.unit.agent.stage import PATIENCE_SEC, Stage, kinds, text_in
-from tests.unit.core.thread_builder import PATIENCE, asks_for
+from tests.unit.core.thread_builder import TIMEOUTS, asks_for
 
 THREAD = "t1"
 BEGUN = RunStarted("run_1", None, 0.0)
@@ -178,7 +178,7 @@ async def test_direct_calls_and_titles_have_no_numbers(eventlog: EventLog) -> No
                 None,
                 (
                     TextAdded(0, "a"),
-                    opened(thread, opening, now=now, patience=PATIENCE),
+                    opened(thread, opening, now=now, timeouts=TIMEOUTS),
                     ThreadRenamed("Title"),
                     TextAdded(0, "b"),
                 ),
@@ -228,7 +228,7 @@ async def test_who_reads_while_a_run_is_taken_over_gets_every_event_once(eventlo
             LOCAL,
             THREAD,
             lambda thread, now: runs.claim(
-                thread, "run_1", 1, lambda call: False, now=now, patience=PATIENCE
+                thread, "run_1", 1, lambda call: False, now=now, timeouts=TIMEOUTS
             ),
         )
         assert fence == 2

@@ -17,7 +17,7 @@ from farhand.eventlog.threads import Threads
 from farhand.store.base import Append, AppendResult
 from farhand.store.memory import MemoryStore
 from farhand.testing import FakeClock
-from tests.unit.core.thread_builder import PATIENCE, asks_for
+from tests.unit.core.thread_builder import TIMEOUTS, asks_for
 from tests.unit.core.thread_log import ANN
 
 
@@ -45,8 +45,8 @@ async def test_what_the_store_refused_by_its_clock_is_decided_again_by_that_cloc
     store = SlowClockStore(clock)
     threads = Threads(store)
     await threads.decide(ANN, "t1", _open)
-    store.slow_by = PATIENCE.park_for
-    clock.advance(PATIENCE.park_for)
+    store.slow_by = TIMEOUTS.park_for
+    clock.advance(TIMEOUTS.park_for)
     async with asyncio.timeout(5):
         receipt = await threads.decide(ANN, "t1", _settle)
     assert isinstance(receipt, Refused)
@@ -55,7 +55,7 @@ async def test_what_the_store_refused_by_its_clock_is_decided_again_by_that_cloc
 
 
 def _open(thread: ThreadState, now: float) -> Decision[None]:
-    event = opened(thread, asks_for("call_1", direct=True), now=now, patience=PATIENCE)
+    event = opened(thread, asks_for("call_1", direct=True), now=now, timeouts=TIMEOUTS)
     return Decision(None, (ThreadCreated("t"), event))
 
 

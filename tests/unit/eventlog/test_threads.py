@@ -24,7 +24,7 @@ from farhand.eventlog.threads import Threads
 from farhand.store.base import Append, AppendResult, Loaded, ThreadRow
 from farhand.testing import FakeClock
 from tests.requirement import requirement
-from tests.unit.core.thread_builder import PATIENCE, said
+from tests.unit.core.thread_builder import TIMEOUTS, said
 from tests.unit.core.thread_log import ANN
 from tests.unit.eventlog.shared_store import RecordingThreads, SharedStore, open_call, rename
 
@@ -128,7 +128,7 @@ async def test_a_deadline_is_judged_by_the_store(store: SharedStore, clock: Fake
         settling = group.create_task(threads.decide(ANN, "t1", _settle("late")))
         await store.appending.wait()
         # decided in time, stored too late
-        clock.advance(PATIENCE.park_for)
+        clock.advance(TIMEOUTS.park_for)
         store.free.set()
     receipt = settling.result()
     assert isinstance(receipt, Refused)
@@ -144,7 +144,7 @@ async def test_one_command_out_of_time_costs_the_others_nothing(store: SharedSto
         settling = group.create_task(threads.decide(ANN, "t1", _settle("late")))
         renaming = group.create_task(threads.decide(ANN, "t1", rename("Hello")))
         await store.appending.wait()
-        clock.advance(PATIENCE.park_for)
+        clock.advance(TIMEOUTS.park_for)
         store.free.set()
     assert isinstance(settling.result(), Refused)
     assert renaming.result() is None
@@ -329,7 +329,7 @@ async def test_a_clock_that_is_set_back_holds_nobody_up(store: SharedStore, cloc
         store.appending.clear()
         group.create_task(threads.decide(ANN, "t1", _settle("late")))
         await store.appending.wait()
-        clock.advance(PATIENCE.park_for)
+        clock.advance(TIMEOUTS.park_for)
         store.free.set()
     clock._now = before
     assert await threads.decide(ANN, "t2", lambda thread, now: Decision(now)) == before

@@ -178,7 +178,7 @@ async def test_an_append_that_breaks_is_logged(caplog: pytest.LogCaptureFixture)
     _writer(stored, tick).add_words(TextAdded, 0, "a")
     await tick.close()
     await asyncio.sleep(0)
-    assert [record.message for record in caplog.records] == ["could not store words of a run"]
+    assert [record.message for record in caplog.records] == ["could not store text of a run"]
 
 
 async def test_a_tick_goes_on_when_a_writer_has_lost_its_run() -> None:

@@ -71,7 +71,7 @@ class ThreadStory:
             assert thread.run is not None
             run = thread.run
             return runs.claim(
-                thread, run.run_id, run.fence, lambda call: False, now=now, patience=SETTINGS.patience
+                thread, run.run_id, run.fence, lambda call: False, now=now, timeouts=SETTINGS.timeouts
             )
 
         assert await self.log.decide(ANN, self.thread_id, claim) is not None

@@ -53,7 +53,7 @@ def test_the_providers_own_words_are_told_in_one_line_of_bearable_length() -> No
     trouble = ProviderError(
         provider="Acme", model="a-1", key_setting="ACME_KEY", status=400, words="no such\n{tool}   here"
     )
-    assert model_fault(trouble).words == "no such {tool} here"
+    assert model_fault(trouble).provider_message == "no such {tool} here"
     assert model_fault(trouble).detail.endswith("\nThe provider says: no such {tool} here")
     assert len(model_fault(replace(trouble, words="x" * 10_000)).detail) < 800
 

@@ -10,7 +10,7 @@ import pytest
 from fastapi import FastAPI
 from msgspec.structs import fields
 
-from farhand import Agent, ClientTools, Limits, Patience, Principal, ScriptedModel, Settings, create_app
+from farhand import Agent, ClientTools, Limits, Principal, ScriptedModel, Settings, Timeouts, create_app
 from farhand.errors import BadSetting
 from farhand.server.app import App
 from farhand.server.settings import load_settings
@@ -49,8 +49,8 @@ async def test_a_variable_reaches_an_app_that_any_server_starts(
 async def test_variables_and_the_file_reach_a_mounted_app(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (home / "config.toml").write_text('store = "memory:"\n[limits]\nchat_body = 900\n[patience]\nlease = 7\n')
-    monkeypatch.setenv("FARHAND_PATIENCE__LEASE", "8")
+    (home / "config.toml").write_text('store = "memory:"\n[limits]\nchat_body = 900\n[timeouts]\nlease = 7\n')
+    monkeypatch.setenv("FARHAND_TIMEOUTS__LEASE", "8")
     monkeypatch.setenv("FARHAND_ALLOW_HOST", "agent.example.org")
     hands = create_app(agent(), authenticate=lambda _: Principal("house", "ada"))
     host = FastAPI(lifespan=hands.lifespan)
@@ -60,11 +60,11 @@ async def test_variables_and_the_file_reach_a_mounted_app(
         hands.lifespan(),
         httpx2.AsyncClient(transport=transport, base_url="http://agent.example.org") as client,
     ):
-        assert hands.settings.patience.lease == 8.0
+        assert hands.settings.timeouts.lease == 8.0
         refused = await client.post("/assistant/api/chat", json={"id": "t", "messages": ["x" * 1000]})
         assert refused.status_code == 413
         values = described(hands)
-        assert values["patience.lease"] == "8 (FARHAND_PATIENCE__LEASE)"
+        assert values["timeouts.lease"] == "8 (FARHAND_TIMEOUTS__LEASE)"
         assert values["limits.chat_body"] == f"900 ({home / 'config.toml'})"
         assert values["store"] == f"memory: ({home / 'config.toml'})"
 
@@ -85,29 +85,29 @@ async def test_an_argument_of_create_app_wins_even_if_it_equals_the_default(
 
 
 def test_an_option_wins_over_an_argument_of_create_app() -> None:
-    given = Settings(patience=Patience(hold_for=30, lease=9))
+    given = Settings(timeouts=Timeouts(hold_for=30, lease=9))
     app = create_app(agent(), store="memory:", settings=given, allow_hosts=["a.example"])
     options = {"store": "sqlite:///typed.db", "hold_for": "5", "allow_host": ["b.example"]}
     app.configure(load_settings(options))
-    assert (app.settings.patience.hold_for, app.settings.patience.lease) == (5.0, 9)
+    assert (app.settings.timeouts.hold_for, app.settings.timeouts.lease) == (5.0, 9)
     assert described(app) == {
         "model": f"{app.agent.spec.model.name} (Agent)",
         "store": "sqlite:///typed.db (--store)",
         "allow_host": "a.example, b.example (create_app, --allow-host)",
-        "patience.hold_for": "5 (--hold-for)",
-        "patience.lease": "9 (create_app)",
+        "timeouts.hold_for": "5 (--hold-for)",
+        "timeouts.lease": "9 (create_app)",
     }
 
 
 def test_settings_in_python_leave_all_others_to_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FARHAND_PATIENCE__LEASE", "8")
+    monkeypatch.setenv("FARHAND_TIMEOUTS__LEASE", "8")
     monkeypatch.setenv("FARHAND_LIMITS__TITLE", "99")
     monkeypatch.setenv("FARHAND_CLIENT_TOOLS__APPROVAL", "always")
-    given = Settings(limits=Limits(title=77), patience=Patience(hold_for=1))
+    given = Settings(limits=Limits(title=77), timeouts=Timeouts(hold_for=1))
     app = create_app(agent(), settings=given, client_tools=ClientTools(approval=lambda *_: False))
     app.configure(load_settings({}))
-    patience = app.settings.patience
-    assert (patience.hold_for, patience.lease, app.settings.limits.title) == (1, 8.0, 77)
+    timeouts = app.settings.timeouts
+    assert (timeouts.hold_for, timeouts.lease, app.settings.limits.title) == (1, 8.0, 77)
     assert callable(app.values.client_tools.approval)
     assert described(app)["client_tools.approval"].startswith("a function (create_app;")
 
@@ -143,7 +143,7 @@ async def test_a_model_a_token_and_a_store_from_python_are_used(
     assert "of-the-environment" not in str(first.describe())
     assert first.spec.model is not first.agent.spec.model
     assert described(first)["model"].endswith("(FARHAND_MODEL)")
-    assert described(first)["store"] == "a store of the program's own (create_app)"
+    assert described(first)["store"] == "a Store object (create_app)"
 
 
 async def test_a_bad_variable_keeps_the_app_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,15 +47,15 @@ def test_arguments_win_over_variables_and_those_over_the_file(
     nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (nobodys_home / "config.toml").write_text(
-        'port = 1\nhost = "localhost"\nmodel = "a:b"\n[patience]\nhold_for = 1\nlease = 7\n'
+        'port = 1\nhost = "localhost"\nmodel = "a:b"\n[timeouts]\nhold_for = 1\nlease = 7\n'
     )
     monkeypatch.setenv("FARHAND_PORT", "2")
     monkeypatch.setenv("FARHAND_MODEL", "c:d")
-    monkeypatch.setenv("FARHAND_PATIENCE__HOLD_FOR", "2")
+    monkeypatch.setenv("FARHAND_TIMEOUTS__HOLD_FOR", "2")
     monkeypatch.setenv("FARHAND_LIMITS__MAX_STEPS", "9")
     read = load_settings({"port": "3", "hold_for": "3"})
     assert (read.port, read.model, read.host) == (3, "c:d", "localhost")
-    assert (read.settings.patience.hold_for, read.settings.patience.lease) == (3.0, 7.0)
+    assert (read.settings.timeouts.hold_for, read.settings.timeouts.lease) == (3.0, 7.0)
     assert read.settings.limits.max_steps == 9
 
 
@@ -63,9 +63,9 @@ def test_arguments_win_over_variables_and_those_over_the_file(
 def test_an_alias_in_a_variable_wins_over_the_full_name_in_a_file(
     nobodys_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (nobodys_home / "config.json").write_text('{"patience": {"hold_for": 1}}')
+    (nobodys_home / "config.json").write_text('{"timeouts": {"hold_for": 1}}')
     monkeypatch.setenv("FARHAND_HOLD_FOR", "0")
-    assert load_settings({}).settings.patience.hold_for == 0.0
+    assert load_settings({}).settings.timeouts.hold_for == 0.0
 
 
 @requirement("settings:precedence")
@@ -145,8 +145,8 @@ def test_what_kubernetes_sets_for_a_service_named_farhand_is_left_alone(
 def test_the_settings_of_client_tool_servers_are_read_in_milliseconds(nobodys_home: Path) -> None:
     file = nobodys_home / "config.json"
     file.write_text('{"clientTools": {"defaultTimeout": 45000, "keepaliveInterval": 500}}')
-    patience = load_settings({}).settings.patience
-    assert (patience.client_call, patience.client_ping) == (45.0, 0.5)
+    timeouts = load_settings({}).settings.timeouts
+    assert (timeouts.client_call, timeouts.client_ping) == (45.0, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +156,10 @@ def test_the_settings_of_client_tool_servers_are_read_in_milliseconds(nobodys_ho
         ('{"clientTools": {"timeout": 3}}', "no setting 'clientTools.timeout'"),
         ('{"clientTools": {"defaultTimeout": "3"}}', "clientTools.defaultTimeout must be a number"),
         ('{"clientTools": {"defaultTimeout": true}}', "clientTools.defaultTimeout must be a number"),
-        ('{"clientTools": {"defaultTimeout": 0}}', "patience.client_call: expected more than 0"),
+        ('{"clientTools": {"defaultTimeout": 0}}', "timeouts.client_call: expected more than 0"),
         (
-            '{"clientTools": {"defaultTimeout": 1000}, "patience": {"client_call": 2}}',
-            "clientTools.defaultTimeout and patience.client_call have different values",
+            '{"clientTools": {"defaultTimeout": 1000}, "timeouts": {"client_call": 2}}',
+            "clientTools.defaultTimeout and timeouts.client_call have different values",
         ),
     ],
 )
@@ -194,10 +194,10 @@ def test_a_bad_argument_names_its_option(arguments: dict[str, object], answer: s
         ("FARHAND_PROT", "1", "FARHAND_PROT: there is no such setting. Did you mean FARHAND_PORT?"),
         ("FARHAND_OPEN", "perhaps", "FARHAND_OPEN: expected true or false, got 'perhaps'."),
         ("FARHAND_HOLD_FOR", "x", "FARHAND_HOLD_FOR: expected a number, got 'x'."),
-        ("FARHAND_PATIENCE__LEASE", "0", "FARHAND_PATIENCE__LEASE: expected more than 0, got '0'."),
-        ("FARHAND_PATIENCE__LEESE", "1", "Did you mean FARHAND_PATIENCE__LEASE?"),
-        ("FARHAND_PATIENCE", "{", "FARHAND_PATIENCE: expected JSON."),
-        ("FARHAND_PATIENCE", '{"leese": 1}', "no setting 'patience.leese'. Did you mean patience.lease?"),
+        ("FARHAND_TIMEOUTS__LEASE", "0", "FARHAND_TIMEOUTS__LEASE: expected more than 0, got '0'."),
+        ("FARHAND_TIMEOUTS__LEESE", "1", "Did you mean FARHAND_TIMEOUTS__LEASE?"),
+        ("FARHAND_TIMEOUTS", "{", "FARHAND_TIMEOUTS: expected JSON."),
+        ("FARHAND_TIMEOUTS", '{"leese": 1}', "no setting 'timeouts.leese'. Did you mean timeouts.lease?"),
         ("FARHAND_LIMITS", "[]", "FARHAND_LIMITS: expected a table of settings, got []."),
         ("FARHAND_LIMITS", "[" * 100_000, "FARHAND_LIMITS: expected JSON."),
         ("FARHAND_COLOUR", "red", "docs/reference/settings.md lists them all."),
@@ -220,14 +220,14 @@ def test_a_bad_variable_is_named(
         ("open = 'perhaps'", "open: expected true or false, got 'perhaps'."),
         ("allow_origin = 3", "allow_origin: expected a list, got 3."),
         ("allow_origin = ['http://a.example', 3]", "allow_origin: expected text, got 3."),
-        ("patience = 3", "patience: expected a table of settings, got 3."),
-        ("hold_for = 3\npatience = 3", "patience: expected a table of settings, got 3."),
-        ("[patience]\nhold_for = nan", "patience.hold_for: expected"),
+        ("timeouts = 3", "timeouts: expected a table of settings, got 3."),
+        ("hold_for = 3\ntimeouts = 3", "timeouts: expected a table of settings, got 3."),
+        ("[timeouts]\nhold_for = nan", "timeouts.hold_for: expected"),
         (
-            "[patience]\nhodl_for = 1",
-            "there is no setting 'patience.hodl_for'. Did you mean patience.hold_for?",
+            "[timeouts]\nhodl_for = 1",
+            "there is no setting 'timeouts.hodl_for'. Did you mean timeouts.hold_for?",
         ),
-        ("hold_for = 1\n[patience]\nhold_for = 2", "hold_for and patience.hold_for are the same setting."),
+        ("hold_for = 1\n[timeouts]\nhold_for = 2", "hold_for and timeouts.hold_for are the same setting."),
         ("[limits]\nmax_steps = 0", "limits.max_steps: expected at least 1, got 0."),
         ("port = x", "cannot be read: Invalid value (at line 1, column 8)."),
     ],
@@ -272,6 +272,16 @@ def test_a_file_that_is_not_there_or_there_twice_is_one_sentence(nobodys_home: P
     (nobodys_home / "config.toml").touch()
     (nobodys_home / "config.json").touch()
     assert "two settings files" in refusal()
+
+
+@pytest.mark.parametrize("home", ["~no-such-user/.config", "long" * 100])
+def test_a_home_that_is_unknown_or_cannot_be_read_has_no_settings_file(
+    home: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", home)
+    assert load_settings({}).port == 8787
+    with pytest.raises(BadSetting, match="There is no settings file"):
+        load_settings({}, config=f"{home}/config.toml")
 
 
 @requirement("settings:reference")

@@ -9,7 +9,7 @@ from starlette.types import Receive, Scope, Send
 
 from farhand.agent.agent import Agent
 from farhand.core.principal import Principal
-from farhand.core.settings import Patience, Settings
+from farhand.core.settings import Settings, Timeouts
 from farhand.models.scripted import Ask, Fail, Moment, Say, ScriptedModel, Step
 from farhand.models.scripted.model import Script
 from farhand.server.app import create_app
@@ -214,7 +214,7 @@ async def test_a_far_hand_without_the_token_is_turned_away() -> None:
 
 
 async def test_a_wait_in_vain_says_what_was_heard() -> None:
-    async with FarClient(_agent(OPEN), patience=0.2) as far:
+    async with FarClient(_agent(OPEN), timeout_sec=0.2) as far:
         await far.chat("open it")
         await far.called("open_url")
         with pytest.raises(AssertionError, match="No call of 'ask_text' within") as vain:
@@ -254,7 +254,7 @@ async def test_an_app_with_its_own_store_and_hook_is_served_as_it_is() -> None:
     def authenticate(request: object) -> Principal:
         return Principal("acme", "ann")
 
-    settings = Settings(patience=Patience(hold_for=5.0))
+    settings = Settings(timeouts=Timeouts(hold_for=5.0))
     app = create_app(_agent("Hello."), store="memory:", authenticate=authenticate, settings=settings)
     async with FarClient(app) as far:
         await far.chat("hi")

@@ -95,7 +95,7 @@ def list_waiting(server: ServerOptions) -> None:
 @with_options
 def answer(
     call_id: Annotated[str, typer.Argument(help="The call.")],
-    output: Annotated[str, typer.Argument(help="The output, as JSON.")] = "null",
+    output: Annotated[str, typer.Argument(help="""The output, as JSON: yes is a text.""")] = "null",
     *,
     server: ServerOptions,
     error: Annotated[

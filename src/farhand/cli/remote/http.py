@@ -24,7 +24,7 @@ ANSWER_WITHIN_SEC = 30.0
 
 
 class ServerUnreachable(FarhandError):
-    code = "away"
+    code = "unreachable"
 
 
 @dataclass(frozen=True)
@@ -85,25 +85,34 @@ def remote_server(url: str | None, token: str | None) -> RemoteServer:
     if url is not None and not _is_address(url):
         raise BadSetting(f"--url: '{url}' is not an address.", hint="Use one such as http://127.0.0.1:8787.")
     settings = load_settings({})
-    return RemoteServer(url or address_of(settings.host, settings.port), token or settings.token)
+    secret = token or settings.token
+    if secret is not None and not (secret.isascii() and secret.isprintable() and " " not in secret):
+        raise BadSetting(
+            "The token contains characters that are not allowed in a header.",
+            hint="Check --token or FARHAND_TOKEN, for example for a line break at its end.",
+        )
+    return RemoteServer(url or address_of(settings.host, settings.port), secret)
 
 
 def _is_address(url: str) -> bool:
     try:
         place = urlsplit(url)
-        return place.scheme in {"http", "https"} and bool(place.hostname) and place.port != 0
+        # as it is sent; raises if it is not the name of a host
+        (place.hostname or "").encode("idna")
+        sound = place.scheme in {"http", "https"} and bool(place.hostname) and place.port != 0
+        return sound and place.path.isascii()
     except ValueError:
         return False
 
 
-def parse_argument(text: str, what: str) -> object:
+def parse_argument(text: str, what: str, *, example: str = """'{"name": "value"}'""") -> object:
     """JSON from the command line, checked by the server's own rules: it is sent as it was typed."""
     try:
         # its error names the position; but it accepts too much: NaN, for example, would be sent as null
         json.loads(text)
         return json_reader.read_json(text.encode(errors="surrogateescape"))
     except ValueError as error:
-        raise BadSetting(f"{what} is not JSON: {error}.", hint="""Quote it: '{"name": "value"}'.""") from None
+        raise BadSetting(f"{what} is not JSON: {error}.", hint=f"Quote it: {example}.") from None
     except Malformed as fault:
         raise BadSetting(f"{what} cannot be sent: {fault.message}", hint=fault.hint) from None
 

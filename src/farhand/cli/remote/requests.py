@@ -114,7 +114,9 @@ def list_waiting(server: ServerOptions) -> None:
 
 def answer(call_id: str, server: ServerOptions, *, output: str, error: str | None) -> None:
     if error is None:
-        body = {"toolCallId": call_id, "status": "success", "output": parse_argument(output, "The output")}
+        # people answer with a text, which is JSON only in double quotes
+        parsed = parse_argument(output, "The output", example="""'"yes"' or '{"name": "value"}'""")
+        body = {"toolCallId": call_id, "status": "success", "output": parsed}
     else:
         body = {"toolCallId": call_id, "status": "failed", "errorText": error}
     _submit(remote_server(server.url, server.token), "/api/tools/ack", body, server)

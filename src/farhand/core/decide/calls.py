@@ -31,7 +31,7 @@ from farhand.core.event import (
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, TimedOut, canonical, digest
 from farhand.core.principal import Claims
 from farhand.core.result import Accepted, Receipt, Refused, Result, Unknown
-from farhand.core.settings import Patience
+from farhand.core.settings import Timeouts
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool, digest_of_approval
 
@@ -118,22 +118,22 @@ def settle(thread: ThreadState, checked: Checked, *, now: float) -> Decision[Rec
     return plan.decision(receipt)
 
 
-def approve(thread: ThreadState, reply: Reply, *, now: float, patience: Patience) -> Decision[Receipt]:
+def approve(thread: ThreadState, reply: Reply, *, now: float, timeouts: Timeouts) -> Decision[Receipt]:
     """A person's answer. The first one that is stored wins; see `late_answer` for the others."""
     plan = Plan(thread, now)
-    receipt = _answer(plan, reply, is_held=_is_held(thread, reply), patience=patience)
+    receipt = _answer(plan, reply, is_held=_is_held(thread, reply), timeouts=timeouts)
     return plan.decision(receipt)
 
 
 def accept(
-    thread: ThreadState, brought: Sequence[Checked | Reply], *, now: float, patience: Patience
+    thread: ThreadState, brought: Sequence[Checked | Reply], *, now: float, timeouts: Timeouts
 ) -> Decision[list[Receipt]]:
     """All submissions of one message: those that are accepted are accepted together."""
     plan = Plan(thread, now)
     receipts: list[Receipt] = []
     for item in brought:
         if isinstance(item, Reply):
-            receipts.append(_answer(plan, item, is_held=_is_held(thread, item), patience=patience))
+            receipts.append(_answer(plan, item, is_held=_is_held(thread, item), timeouts=timeouts))
         else:
             receipts.append(_settle(plan, item))
     return plan.decision(receipts)
@@ -156,7 +156,7 @@ def _settle(plan: Plan, checked: Checked) -> Receipt:
     return Accepted()
 
 
-def _answer(plan: Plan, reply: Reply, *, is_held: bool, patience: Patience) -> Receipt:
+def _answer(plan: Plan, reply: Reply, *, is_held: bool, timeouts: Timeouts) -> Receipt:
     call = plan.asking(reply.approval_id)
     if call is None or call.approval is None:
         return Unknown()
@@ -166,12 +166,12 @@ def _answer(plan: Plan, reply: Reply, *, is_held: bool, patience: Patience) -> R
     if _is_overdue(call, plan.now):
         return _expired(plan, call)
     plan.require_in_time(call)
-    plan.events += _answered(plan, call, reply, is_held=is_held, patience=patience)
+    plan.events += _answered(plan, call, reply, is_held=is_held, timeouts=timeouts)
     return Accepted()
 
 
 def _answered(
-    plan: Plan, call: Call, reply: Reply, *, is_held: bool, patience: Patience
+    plan: Plan, call: Call, reply: Reply, *, is_held: bool, timeouts: Timeouts
 ) -> tuple[Event, ...]:
     """Adds the answer to the plan; returns what follows from it for the thread."""
     assert call.approval is not None, "only a call with an approval is answered"
@@ -196,7 +196,7 @@ def _answered(
     )
     if call.run_id is None and call.executor is Executor.SERVER:
         # it may never have a caller attached: its time counts from the approval
-        deadline: float | None = server_deadline(call.timeout_sec, plan.now, patience)
+        deadline: float | None = server_deadline(call.timeout_sec, plan.now, timeouts)
     else:
         deadline = ready_deadline(
             call.executor,
@@ -204,7 +204,7 @@ def _answered(
             is_typed=call.is_typed,
             is_held=is_held,
             now=plan.now,
-            patience=patience,
+            timeouts=timeouts,
         )
     plan.add(call, _answer_event(call, approval, input, deadline))
     return (ToolAllowed(call.tool, call.tool_version, reply.by),) if answer.scope == "thread" else ()
@@ -264,19 +264,19 @@ def take(
 
 
 def renew(
-    thread: ThreadState, call_id: str, holder: str, *, now: float, patience: Patience
+    thread: ThreadState, call_id: str, holder: str, *, now: float, timeouts: Timeouts
 ) -> Decision[Receipt]:
     """Like `take`, for a registered client that reports progress: its time starts again now, up to
     `MOST_SPANS` times that time in total."""
     call = thread.calls.get(call_id)
-    deadline = None if call is None else _renewed_deadline(call, now, patience)
+    deadline = None if call is None else _renewed_deadline(call, now, timeouts)
     return take(thread, call_id, holder, now=now, deadline=deadline)
 
 
-def _renewed_deadline(call: Call, now: float, patience: Patience) -> float | None:
+def _renewed_deadline(call: Call, now: float, timeouts: Timeouts) -> float | None:
     if call.executor is not Executor.CLIENT or call.deadline is None:
         return None
-    span = call.timeout_sec or patience.client_call
+    span = call.timeout_sec or timeouts.client_call
     answered_at = None if call.approval is None else call.approval.answered_at
     ready_at = answered_at or call.opened_at
     return max(call.deadline, min(now + span, ready_at + MOST_SPANS * span))
@@ -305,7 +305,7 @@ def start(
     tool: Tool | None,
     *,
     now: float,
-    patience: Patience,
+    timeouts: Timeouts,
     fence: int | None = None,
 ) -> Decision[Call | None]:
     """Starts a server tool: the intent is stored before the effect. None if it must not start: another
@@ -318,12 +318,12 @@ def start(
         return Decision(None)
     if tool is None or tool.version != call.tool_version or not is_as_approved(call):
         return Decision(None, (settled(call, CHANGED),))
-    event = CallTaken(call_id, SERVER, server_deadline(call.timeout_sec, now, patience))
+    event = CallTaken(call_id, SERVER, server_deadline(call.timeout_sec, now, timeouts))
     return Decision(moved(call, event, now), (event,))
 
 
 def start_direct(
-    thread: ThreadState, seen: Call, tool: Tool | None, worker: str, *, now: float, patience: Patience
+    thread: ThreadState, seen: Call, tool: Tool | None, worker: str, *, now: float, timeouts: Timeouts
 ) -> Decision[Call | None]:
     """Like `start`, for a call without a run, by this worker. Its time has been counting since it was opened
     or approved. A call held by a worker that is gone is taken over, if it is still as it was `seen` then."""
@@ -336,7 +336,7 @@ def start_direct(
         return Decision(None, with_questions(thread, _timed_out(call)), not_before=call.deadline)
     if tool is None or tool.version != call.tool_version or not is_as_approved(call):
         return Decision(None, with_questions(thread, settled(call, CHANGED)))
-    deadline = call.deadline or server_deadline(call.timeout_sec, now, patience)
+    deadline = call.deadline or server_deadline(call.timeout_sec, now, timeouts)
     event = CallTaken(call.call_id, server_holder(worker), deadline)
     return Decision(moved(call, event, now), (event,), not_after=call.deadline)
 
@@ -377,7 +377,7 @@ def finish(
 
 
 def recovered(
-    thread: ThreadState, may_repeat: Callable[[Call], bool], *, now: float, patience: Patience
+    thread: ThreadState, may_repeat: Callable[[Call], bool], *, now: float, timeouts: Timeouts
 ) -> tuple[Event, ...]:
     """For a run that continues after a crash: a tool that was running is run again only if it may be
     repeated; else its outcome is unknown, however late it is by now."""
@@ -386,7 +386,7 @@ def recovered(
         if call.executor is not Executor.SERVER or call.phase is not Phase.TAKEN:
             continue
         if may_repeat(call):
-            deadline = server_deadline(call.timeout_sec, now, patience)
+            deadline = server_deadline(call.timeout_sec, now, timeouts)
             events.append(CallTaken(call.call_id, SERVER, deadline))
         else:
             events += with_questions(thread, settled(call, UNKNOWN_END))

@@ -44,7 +44,7 @@ def open_direct(
     used = _call_of_request(thread, opening)
     if used is not None:
         return Decision(RequestUsed(used))
-    event = opened(thread, opening, now=now, patience=settings.patience)
+    event = opened(thread, opening, now=now, timeouts=settings.timeouts)
     call = opened_call(event, thread.owner, thread.thread_id, None, now)
     if call.blocks:
         waiting = sum(each.blocks for each in thread.open_calls())
@@ -162,7 +162,7 @@ def open_question(
             return Decision(QuestionChanged())
         still = () if known.phase is Phase.SETTLED else (_hold(parent, known, holder, now, settings),)
         return Decision(known, still)
-    event = opened(thread, opening, now=now, patience=settings.patience)
+    event = opened(thread, opening, now=now, timeouts=settings.timeouts)
     run_id = None if thread.run is None else thread.run.run_id
     call = opened_call(event, thread.owner, thread.thread_id, run_id, now)
     waiting = sum(each.blocks for each in thread.open_calls())
@@ -174,8 +174,8 @@ def open_question(
 
 def _hold(parent: Call, question: Call, holder: str, now: float, settings: Settings) -> TakeRenewed:
     """The asking tool gets its full time once the question is answered."""
-    span = parent.timeout_sec or settings.patience.server_tool
+    span = parent.timeout_sec or settings.timeouts.server_tool
     # a question that needs approval gets its own deadline when it is approved
-    answered_by = (question.deadline or now) + settings.patience.park_for
+    answered_by = (question.deadline or now) + settings.timeouts.park_for
     deadline = max(parent.deadline or 0.0, answered_by + span + BACKSTOP_SEC)
     return TakeRenewed(parent.call_id, holder, deadline)

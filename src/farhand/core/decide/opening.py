@@ -8,7 +8,7 @@ from farhand.core.approval import Answer, Approval
 from farhand.core.call import ProgramRequest, Question
 from farhand.core.event import SERVER, CallOpened
 from farhand.core.principal import Claims
-from farhand.core.settings import Patience
+from farhand.core.settings import Timeouts
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool, digest_of_approval
 
@@ -45,7 +45,7 @@ class Opening(Struct, frozen=True, gc=False, kw_only=True):
         return self.approval_id is not None or self.tool.executor is not Executor.SERVER
 
 
-def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patience) -> CallOpened:
+def opened(thread: ThreadState, opening: Opening, *, now: float, timeouts: Timeouts) -> CallOpened:
     """The call as it starts: asking, ready, or running at once on the server."""
     tool = opening.tool
     approval = _approval(thread, opening, now)
@@ -53,9 +53,9 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
     is_started = tool.executor is Executor.SERVER and not is_asking
     holder = server_holder(opening.worker if opening.is_direct else "")
     if is_asking:
-        deadline: float | None = now + (tool.approval_timeout_sec or patience.park_for)
+        deadline: float | None = now + (tool.approval_timeout_sec or timeouts.park_for)
     elif is_started:
-        deadline = server_deadline(opening.timeout_sec, now, patience)
+        deadline = server_deadline(opening.timeout_sec, now, timeouts)
     else:
         deadline = ready_deadline(
             tool.executor,
@@ -63,7 +63,7 @@ def opened(thread: ThreadState, opening: Opening, *, now: float, patience: Patie
             is_typed=tool.is_typed,
             is_held=opening.is_held,
             now=now,
-            patience=patience,
+            timeouts=timeouts,
         )
     return CallOpened(
         call_id=opening.call_id,
@@ -96,7 +96,7 @@ def ready_deadline(
     is_typed: bool,
     is_held: bool,
     now: float,
-    patience: Patience,
+    timeouts: Timeouts,
 ) -> float | None:
     """Fixed at the moment the call becomes ready; a server tool's time starts when the tool does."""
     if executor is Executor.SERVER:
@@ -104,10 +104,10 @@ def ready_deadline(
     if timeout_sec is not None:
         return now + timeout_sec
     if executor is Executor.CLIENT:
-        return now + patience.client_call
+        return now + timeouts.client_call
     if not is_held:
-        return now + patience.park_for
-    return now + (patience.typed_call if is_typed else patience.held_call)
+        return now + timeouts.park_for
+    return now + (timeouts.typed_call if is_typed else timeouts.held_call)
 
 
 def server_holder(worker: str) -> str:
@@ -115,8 +115,8 @@ def server_holder(worker: str) -> str:
     return f"{SERVER}.{worker}" if worker else SERVER
 
 
-def server_deadline(timeout_sec: float | None, now: float, patience: Patience) -> float:
-    return now + (timeout_sec or patience.server_tool) + BACKSTOP_SEC
+def server_deadline(timeout_sec: float | None, now: float, timeouts: Timeouts) -> float:
+    return now + (timeout_sec or timeouts.server_tool) + BACKSTOP_SEC
 
 
 def _approval(thread: ThreadState, opening: Opening, now: float) -> Approval | None:

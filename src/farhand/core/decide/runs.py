@@ -36,7 +36,7 @@ from farhand.core.outcome import Cancelled
 from farhand.core.principal import Claims
 from farhand.core.result import Receipt
 from farhand.core.run import RunState, Usage
-from farhand.core.settings import Limits, Patience, Settings
+from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.core.state import RunProgress, ThreadState
 from farhand.core.thread import Message, UserMessage
 from farhand.core.tool import Tool
@@ -322,7 +322,7 @@ def _opened(
         if isinstance(each, CallRejected):
             events.append(each)
             continue
-        event = opened(thread, each, now=now, patience=settings.patience)
+        event = opened(thread, each, now=now, timeouts=settings.timeouts)
         full = None
         if number >= limits.open_calls_per_run:
             full = f"a step may ask for {limits.open_calls_per_run} calls at most."
@@ -396,7 +396,7 @@ def claim(  # noqa: PLR0913
     may_repeat: Callable[[Call], bool],
     *,
     now: float,
-    patience: Patience,
+    timeouts: Timeouts,
     version: int | None = None,
 ) -> Decision[int | None]:
     """Takes over a run that no worker advances; returns its new fence, or None if it has changed since it was
@@ -411,7 +411,7 @@ def claim(  # noqa: PLR0913
         return Decision(None)
     cut = () if run.blocks is None else (StepDiscarded(run.step + 1),)
     resumed = RunResumed(taken_over=not run.is_parked)
-    crashed = recovered(thread, may_repeat, now=now, patience=patience)
+    crashed = recovered(thread, may_repeat, now=now, timeouts=timeouts)
     return Decision(fence + 1, (*cut, resumed, *crashed))
 
 

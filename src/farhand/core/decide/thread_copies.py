@@ -29,7 +29,7 @@ from farhand.core.event import (
     ThreadCreated,
 )
 from farhand.core.outcome import Success
-from farhand.core.settings import Patience
+from farhand.core.settings import Timeouts
 from farhand.core.state import ThreadState
 from farhand.core.thread import Asked, AssistantMessage, Message, Part, Reasoning, Text, UserMessage
 from farhand.core.tool import Executor
@@ -54,7 +54,7 @@ class ThreadCopy(Struct, frozen=True, kw_only=True):
     calls: tuple[CopiedCall, ...] = ()
 
 
-def begin_copy(thread: ThreadState, copy: ThreadCopy, *, now: float, patience: Patience) -> Decision[bool]:
+def begin_copy(thread: ThreadState, copy: ThreadCopy, *, now: float, timeouts: Timeouts) -> Decision[bool]:
     """Starts a run in a new thread; False if the thread exists."""
     if thread.exists:
         return Decision(False)
@@ -63,7 +63,7 @@ def begin_copy(thread: ThreadState, copy: ThreadCopy, *, now: float, patience: P
     started = RunStarted(new.run_id, copy.user_message_id, new.hold_for, new.claims, brought)
     events: list[Event] = [ThreadCreated(copy.title), MessagesCopied(copy.messages), started]
     if copy.step is not None:
-        events += _step(thread, copy.step, copy.calls, now=now, patience=patience)
+        events += _step(thread, copy.step, copy.calls, now=now, timeouts=timeouts)
     tools = tuple(each.opening.tool for each in copy.calls if isinstance(each.opening, Opening))
     return Decision(True, tuple(events), tools=(*new.brought, *tools))
 
@@ -95,7 +95,7 @@ def _step(
     calls: Sequence[CopiedCall],
     *,
     now: float,
-    patience: Patience,
+    timeouts: Timeouts,
 ) -> list[Event]:
     """The model's message as if it had just been written, with its calls."""
     by_origin = {each.copy_of: each for each in calls}
@@ -103,7 +103,7 @@ def _step(
     openings = [
         each.opening
         if isinstance(each.opening, CallRejected)
-        else opened(thread, each.opening, now=now, patience=patience)
+        else opened(thread, each.opening, now=now, timeouts=timeouts)
         for each in calls
     ]
     echoes = tuple(

@@ -159,15 +159,15 @@ def _part(part: ContentPart) -> MessageInput | None:
     if part.type == "binary" and part.data:
         return _attached(part.data, part.mime_type, part.filename)
     raise Malformed(
-        f"A part of the kind `{part.type}` needs its bytes in a source of the kind `data`.",
-        hint="Nothing is fetched, and handles of other providers mean nothing here. Nothing was applied.",
+        f"A part of type `{part.type}` needs a source of type `data`.",
+        hint="The server fetches nothing and has no access to files of other providers. Nothing was applied.",
     )
 
 
 def _attached(value: str, mime_type: str, filename: str | None) -> Attached:
     media_type = media_type_of(mime_type)
     if media_type is None:
-        raise Malformed("A source of the kind `data` needs its mimeType.", hint="Nothing was applied.")
+        raise Malformed("A source of type `data` needs a mimeType.", hint="Nothing was applied.")
     data = from_base64(value, what="The value of a source")
     name = clean_name(filename) if filename else UNNAMED
     return Attached(Label(name, media_type, len(data)), data)
@@ -211,10 +211,10 @@ def _decision(payload: object) -> Answer | str:
     """A yes or no, or why it is neither: also the text "true" is not. Whether it has to be one is known only
     where the question is: a tool may ask for anything."""
     if not isinstance(payload, dict) or not isinstance(payload.get("approved"), bool):
-        return "does not say `approved`: true or false"
+        return "must have `approved`: true or false"
     reason, edited = payload.get("reason", ""), payload.get("editedArgs")
     if not isinstance(reason, str | None):
-        return "has a `reason` that is not a text"
+        return "has a `reason` that is not a string"
     if not isinstance(edited, dict | None):
         return "has `editedArgs` that are not an object"
     return Answer(approved=payload["approved"], reason=reason or "", input=edited)

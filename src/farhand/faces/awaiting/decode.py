@@ -117,7 +117,7 @@ def _parts(prompt: object) -> list[MessageInput]:
             return [_part(msgspec.convert(block, _BLOCK)) for block in prompt]
     except msgspec.ValidationError as fault:
         raise Malformed(f"user_prompt: {fault}.", hint=_BLOCKS_LOOK_LIKE) from None
-    raise Malformed("user_prompt is neither a text, nor a list of blocks, nor a message of the user.")
+    raise Malformed("user_prompt must be a string, a list of blocks, or a user message.")
 
 
 # Any: `type[...]` cannot express the type of a union

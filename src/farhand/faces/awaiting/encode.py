@@ -296,7 +296,10 @@ _REFUSALS = {
         'A call waits for an approval: send "approved": true or false with its result. Nothing was applied.',
     ),
     "conflict": (409, "The call already has a different result, which it keeps."),
-    "repeated": (409, "These results were taken before; the run went on with them. Follow it on its stream."),
+    "repeated": (
+        409,
+        "These results were already accepted, and the run continued with them. Read its stream.",
+    ),
     "expired": (410, "The call expired before this result arrived; the run continued without it."),
     "cancelled": (410, "The call was cancelled before this result arrived."),
     "unknown": (404, "There is no such call."),

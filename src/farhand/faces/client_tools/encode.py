@@ -84,13 +84,13 @@ def encode_receipt(receipt: Receipt, dialect: Dialect) -> ClientToolsResponse:
         case Repeated():
             return 200, _TRUE if dialect is Dialect.FLAT else _IGNORED
         case Conflict(winner=winner):
-            return _refusal(409, f"This request has another result already ({winner.kind}).")
+            return _refusal(409, f"This request already has a different result ({winner.kind}).")
         case Refused(reason="not_approved"):
             return _refusal(409, "This request is not approved yet.")
         case Refused(reason="taken"):
             return _refusal(409, "Somebody else is working on this request.")
         case Refused(reason=reason):
-            gone = _refusal(410, f"This request is over: it was {reason}.")
+            gone = _refusal(410, f"This request has ended: {reason}.")
             return gone if dialect is Dialect.FLAT else _UNKNOWN_NESTED
         case Unknown():
             unknown = _refusal(404, "There is no such request.")
@@ -101,7 +101,7 @@ def encode_receipt(receipt: Receipt, dialect: Dialect) -> ClientToolsResponse:
 def encode_progress(receipt: Receipt) -> ClientToolsResponse:
     """410 for a request that already has a result: it needs no more work."""
     if isinstance(receipt, Conflict):
-        return _refusal(410, f"This request is over: it has a result ({receipt.winner.kind}).")
+        return _refusal(410, f"This request has ended: it has a result ({receipt.winner.kind}).")
     return encode_receipt(receipt, Dialect.FLAT)
 
 

@@ -143,7 +143,7 @@ class _Endpoints:
     async def pending(self, request: Request) -> None:
         """Receive the calls for a client, as a stream."""
         stream = decode_stream(request.owner, request.parameter("client_id"), query(request.scope))
-        every = self._settings.patience.client_ping
+        every = self._settings.timeouts.client_ping
         async with self._sessions.listen(stream) as inbox:
             source = _Requests(inbox, ping_every=every)
             await request.stream(source, keep_alive=every)

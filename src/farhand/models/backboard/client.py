@@ -211,7 +211,7 @@ def _fault(
         # in the middle of a stream there is no status
         status = 400
     if status is None and not words.startswith(_NO_ANSWER):
-        return ModelFault("Backboard's run failed.", hint="Send the message again.", words=words)
+        return ModelFault("Backboard's run failed.", hint="Send the message again.", provider_message=words)
     if status is None and is_answering:
         return stream_cut(WHO, words)
     return model_fault(

@@ -230,13 +230,13 @@ async def connect(
 ) -> Connection:
     """Raises `ConnectionLost` if the database cannot be reached now, `ValueError` if this address can never
     work."""
-    patience = min(seconds or CONNECT_SEC, CONNECT_SEC)
+    limit = min(seconds or CONNECT_SEC, CONNECT_SEC)
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(limit):
             connection = await _finish_connecting(
                 asyncpg.connect(
                     place.dsn,
-                    timeout=patience,
+                    timeout=limit,
                     server_settings={**_SETTINGS, **(settings or {}), "search_path": place.schema},
                 )
             )

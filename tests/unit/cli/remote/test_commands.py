@@ -197,6 +197,12 @@ async def test_what_can_not_be_asked_is_one_line_and_code_2(
     assert result.err.count("farhand: error:") == 1
 
 
+async def test_an_answer_that_is_not_quoted_twice_is_told_how(house: House) -> None:
+    result = await house.farhand("inbox", "answer", "call_1", "yes")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert """Quote it: '"yes"' or""" in result.err
+
+
 async def test_a_request_id_gets_the_stored_answer(house: House) -> None:
     async with notes(house):
         first = await house.farhand("call", "client_notes_read", '{"name": "a"}', "--request-id", "job-1")
@@ -333,9 +339,14 @@ async def test_without_the_token_or_a_server_it_is_one_line_and_code_2(house: Ho
     result = await asyncio.to_thread(house._run, ("tools", "--url", "http://127.0.0.1:1"))
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert "No server answers at http://127.0.0.1:1" in result.err
-    for wrong in ("nowhere", "http://", "http://127.0.0.1:99999", "http://[::1"):
+    not_addresses = ("nowhere", "http://", "http://127.0.0.1:99999", "http://[::1")
+    for wrong in (*not_addresses, f"http://{'long' * 20}.example", "http://127.0.0.1/ä"):
         result = await asyncio.to_thread(house._run, ("tools", "--url", wrong))
         assert (result.code, "is not an address" in result.err) == (2, True)
+    for wrong in ("sixteen-letters-€", "sixteen-letters\n", "sixteen letters."):
+        result = await asyncio.to_thread(house._run, ("tools", "--token", wrong))
+        assert (result.code, result.err.count("\n")) == (2, 1)
+        assert "The token contains characters that are not allowed in a header." in result.err
 
 
 async def test_what_a_tool_says_of_its_progress_is_shown_while_one_waits(house: House) -> None:

@@ -14,7 +14,7 @@ from farhand.core.outcome import Cancelled, Denied, Failure, Success, TimedOut, 
 from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, Unknown
 from farhand.core.state import ThreadState
 from farhand.core.tool import Schema
-from tests.unit.core.thread_builder import PAGE, PATIENCE, PROGRAM, SERVER_TOOL, Story, asks_for
+from tests.unit.core.thread_builder import PAGE, PROGRAM, SERVER_TOOL, TIMEOUTS, Story, asks_for
 
 YES = Answer(approved=True)
 NO = Answer(approved=False, reason="not now")
@@ -73,13 +73,13 @@ def test_an_append_of_an_answer_must_come_before_the_deadline_of_its_question(st
     assert asked_until is not None
     for answer in (YES, NO):
         reply = Reply("apr_2", answer)
-        decision = calls.approve(story.thread, reply, now=story.log.now, patience=PATIENCE)
+        decision = calls.approve(story.thread, reply, now=story.log.now, timeouts=TIMEOUTS)
         assert (decision.not_after, decision.not_before) == (asked_until, None)
 
 
 def test_a_yes_for_once_allows_nothing_else(story: Story) -> None:
     reply = Reply("apr_2", YES)
-    decision = calls.approve(story.thread, reply, now=story.log.now, patience=PATIENCE)
+    decision = calls.approve(story.thread, reply, now=story.log.now, timeouts=TIMEOUTS)
     assert not any(isinstance(event, ToolAllowed) for event in decision.events)
 
 
@@ -96,7 +96,7 @@ def test_nothing_expires_before_its_time_or_twice(story: Story) -> None:
     expire = lambda thread, now: calls.expire(thread, "call_1", now=now)  # noqa: E731
     assert not story.log.do(expire)
     assert not story.log.do(lambda thread, now: calls.expire(thread, "call_9", now=now))
-    story.log.now += PATIENCE.park_for
+    story.log.now += TIMEOUTS.park_for
     assert story.log.do(expire)
     assert not story.log.do(expire)
 
@@ -116,7 +116,7 @@ def test_an_approved_server_tool_is_started_once(story: Story) -> None:
     started = story.start("call_2", fence=1)
     assert started is not None
     assert started == story.call("call_2")
-    assert started.deadline == story.log.now + PATIENCE.server_tool + 1.0
+    assert started.deadline == story.log.now + TIMEOUTS.server_tool + 1.0
     assert story.start("call_2", fence=1) is None
     assert story.finish("call_2", Success("done")) == Accepted()
     assert story.finish("call_2", Success("done")) == Repeated()
@@ -197,7 +197,7 @@ def test_an_answer_is_given_once(story: Story) -> None:
 
 
 def test_an_answer_after_the_deadline_of_the_question_is_refused(story: Story) -> None:
-    story.log.now += PATIENCE.park_for
+    story.log.now += TIMEOUTS.park_for
     receipt = story.answer("apr_2", YES)
     assert isinstance(receipt, Refused)
     assert receipt.reason == "expired"
@@ -223,7 +223,7 @@ def test_approval_and_result_of_one_message_are_accepted_together() -> None:
         Checked(Result(call_id="call_2", outcome=Success(2)), Success(2)),
     )
     version = story.thread.version
-    receipts = story.log.do(lambda thread, now: calls.accept(thread, brought, now=now, patience=PATIENCE))
+    receipts = story.log.do(lambda thread, now: calls.accept(thread, brought, now=now, timeouts=TIMEOUTS))
     assert receipts == [Accepted(), Accepted(), Accepted()]
     assert story.thread.version == version + 1
 
@@ -239,7 +239,7 @@ def test_what_one_message_brings_must_be_stored_before_the_earliest_of_its_deadl
     assert first < second
     results = [Checked(Result(call_id=each, outcome=Success(1)), Success(1)) for each in ("call_1", "call_2")]
     for brought in (results, results[::-1]):
-        decision = calls.accept(story.thread, brought, now=story.log.now, patience=PATIENCE)
+        decision = calls.accept(story.thread, brought, now=story.log.now, timeouts=TIMEOUTS)
         assert decision.answer == [Accepted(), Accepted()]
         assert decision.not_after == first
 
@@ -249,10 +249,10 @@ def test_a_held_run_has_less_time_after_a_yes_than_a_parked_one() -> None:
     story.say()
     story.step(asks_for("call_1", approval_id="apr_1"))
     story.answer("apr_1", YES)
-    assert story.call("call_1").deadline == story.log.now + PATIENCE.held_call
+    assert story.call("call_1").deadline == story.log.now + TIMEOUTS.held_call
     direct = story.open_direct(asks_for("call_2", approval_id="apr_2", direct=True))
     story.answer("apr_2", YES)
-    assert story.call(direct.call_id).deadline == story.log.now + PATIENCE.park_for
+    assert story.call(direct.call_id).deadline == story.log.now + TIMEOUTS.park_for
 
 
 def test_a_take_is_renewed_by_its_holder_and_lapses_for_others(story: Story) -> None:
@@ -281,7 +281,7 @@ def test_take_and_release_find_an_overdue_call_expired(story: Story) -> None:
     other.say()
     other.step(asks_for("call_1"))
     _take(story, "call_1", "tab")
-    story.log.now = other.log.now = story.log.now + PATIENCE.park_for
+    story.log.now = other.log.now = story.log.now + TIMEOUTS.park_for
     assert isinstance(_release(story, "call_1", "tab"), Refused)
     assert isinstance(_take(other, "call_1", "tab"), Refused)
     for each in (story, other):
@@ -292,7 +292,7 @@ def test_take_and_release_find_an_overdue_call_expired(story: Story) -> None:
 def test_a_server_tool_that_returns_too_late_is_timed_out(story: Story) -> None:
     story.answer("apr_2", YES)
     story.start("call_2")
-    story.log.now += PATIENCE.server_tool + 1.0
+    story.log.now += TIMEOUTS.server_tool + 1.0
     assert isinstance(story.finish("call_2", Success("late")), Refused)
     assert isinstance(story.call("call_2").outcome, TimedOut)
 
@@ -335,7 +335,7 @@ def test_deadlines_are_fixed_when_a_call_becomes_ready() -> None:
     deadlines = [
         (each.deadline or 0.0) - now for each in (page, program, declared, held, asking, asking_short)
     ]
-    park, client, hold = PATIENCE.park_for, PATIENCE.client_call, PATIENCE.held_call
+    park, client, hold = TIMEOUTS.park_for, TIMEOUTS.client_call, TIMEOUTS.held_call
     assert deadlines == [park, client, 7.0, hold, park, 9.0]
     assert kind_of(TimedOut()) == "timed_out"
 
@@ -351,7 +351,7 @@ def test_a_held_call_that_takes_longer_than_a_press_has_five_minutes(card: str |
     assert [(each.deadline or 0.0) - now for each in (held, story.open_direct(declared), parked)] == [
         300.0,
         9.0,
-        PATIENCE.park_for,
+        TIMEOUTS.park_for,
     ]
 
 
@@ -383,7 +383,7 @@ def test_a_client_that_reports_progress_has_its_time_again_within_bounds() -> No
     story.answer("apr_2", YES)
     assert [_renew(story, f"call_{number}") for number in (1, 2, 3, 9)] == [Accepted()] * 3 + [Unknown()]
     deadlines = [story.call(f"call_{number}").deadline for number in (1, 2, 3)]
-    assert deadlines == [now + 35, now + 15 + PATIENCE.client_call, now + PATIENCE.park_for]
+    assert deadlines == [now + 35, now + 15 + TIMEOUTS.client_call, now + TIMEOUTS.park_for]
     for _ in range(12):
         story.log.now += 15
         _renew(story, "call_1")
@@ -398,11 +398,11 @@ def test_without_a_run_the_time_of_an_approved_server_tool_counts_from_the_yes()
     story.open_direct(asks_for("call_1", SERVER_TOOL, approval_id="apr_1", direct=True))
     story.log.now += 5
     story.answer("apr_1", YES)
-    assert story.call("call_1").deadline == story.log.now + PATIENCE.server_tool + 1.0
+    assert story.call("call_1").deadline == story.log.now + TIMEOUTS.server_tool + 1.0
 
 
 def _renew(story: Story, call_id: str) -> object:
-    return story.log.do(lambda thread, now: calls.renew(thread, call_id, "desk", now=now, patience=PATIENCE))
+    return story.log.do(lambda thread, now: calls.renew(thread, call_id, "desk", now=now, timeouts=TIMEOUTS))
 
 
 def _take(story: Story, call_id: str, holder: str, *, instead_of: str | None = None) -> object:

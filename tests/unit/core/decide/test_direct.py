@@ -34,7 +34,7 @@ from farhand.core.run import RunState
 from farhand.core.settings import Limits, Settings
 from farhand.core.thread import ResultsMessage
 from farhand.core.tool import Tool
-from tests.unit.core.thread_builder import PAGE, PATIENCE, SERVER_TOOL, SETTINGS, Story, asks_for
+from tests.unit.core.thread_builder import PAGE, SERVER_TOOL, SETTINGS, TIMEOUTS, Story, asks_for
 
 YES = Answer(approved=True)
 
@@ -49,7 +49,7 @@ def _open(
 
 def _start(story: Story, seen: Call, tool: Tool | None = SERVER_TOOL, worker: str = "w2") -> Call | None:
     return story.log.do(
-        lambda thread, now: calls.start_direct(thread, seen, tool, worker, now=now, patience=PATIENCE)
+        lambda thread, now: calls.start_direct(thread, seen, tool, worker, now=now, timeouts=TIMEOUTS)
     )
 
 
@@ -126,7 +126,7 @@ def test_a_worker_starts_what_was_approved_and_its_time_counts_from_the_yes() ->
     _open(story, _on_server(approval_id="apr_1"))
     assert _start(story, story.call("call_1")) is None, "nobody has approved it"
     story.answer("apr_1", YES)
-    deadline = story.log.now + PATIENCE.server_tool + 1.0
+    deadline = story.log.now + TIMEOUTS.server_tool + 1.0
     story.log.now += 5
     seen = story.call("call_1")
     started = _start(story, seen)
@@ -137,7 +137,7 @@ def test_a_worker_starts_what_was_approved_and_its_time_counts_from_the_yes() ->
     assert _start(story, seen, worker="w3") is None, "somebody was faster"
     assert (
         calls.start_direct(
-            story.thread, started, SERVER_TOOL, "w3", now=story.log.now, patience=PATIENCE
+            story.thread, started, SERVER_TOOL, "w3", now=story.log.now, timeouts=TIMEOUTS
         ).not_after
         == deadline
     )
@@ -150,7 +150,7 @@ def test_a_call_without_a_deadline_gets_one_when_it_starts() -> None:
     story.thread.calls["call_1"] = replace(story.call("call_1"), deadline=None)
     started = _start(story, story.call("call_1"))
     assert started is not None
-    assert started.deadline == story.log.now + PATIENCE.server_tool + 1.0
+    assert started.deadline == story.log.now + TIMEOUTS.server_tool + 1.0
 
 
 def test_only_direct_calls_of_the_server_are_started_as_such() -> None:
@@ -174,7 +174,7 @@ def test_a_tool_is_not_started_after_its_time_or_when_it_changed() -> None:
     assert deadline is not None
     story.log.now = deadline
     late = calls.start_direct(
-        story.thread, story.call("call_3"), SERVER_TOOL, "w2", now=deadline, patience=PATIENCE
+        story.thread, story.call("call_3"), SERVER_TOOL, "w2", now=deadline, timeouts=TIMEOUTS
     )
     assert late.not_before == deadline
     assert _start(story, story.call("call_3")) is None
@@ -285,7 +285,7 @@ def test_the_deadline_of_the_tool_is_out_of_reach_while_it_asks_and_its_end_ends
     deadline = story.call("call_1").deadline
     assert before is not None
     assert deadline is not None
-    assert deadline > before + SETTINGS.patience.park_for
+    assert deadline > before + SETTINGS.timeouts.park_for
     story.log.now = deadline + 1
     late = story.log.do(lambda thread, now: calls.finish(thread, "call_1", Success(1), now=now))
     assert isinstance(late, Refused)
@@ -401,7 +401,7 @@ def test_an_approved_question_waits_as_long_as_a_park_lasts() -> None:
     story.step(asks_for("call_1", SERVER_TOOL))
     _ask_in_run(story, _in_run("call_q", approval_id="apr_1"))
     story.answer("apr_1", Answer(approved=True))
-    assert story.call("call_q").deadline == story.log.now + SETTINGS.patience.park_for
+    assert story.call("call_q").deadline == story.log.now + SETTINGS.timeouts.park_for
 
 
 def _held_at(worker: str | None, *, call_id: str = "call_1") -> tuple[Story, Call]:

@@ -19,7 +19,7 @@ from farhand.core.run import RunState
 from farhand.core.state import ThreadState
 from farhand.core.thread import ResultsMessage, UserMessage
 from farhand.core.tool import Executor, Tool
-from tests.unit.core.thread_builder import PATIENCE, PROGRAM, SERVER_TOOL, SETTINGS, Story, asks_for, said
+from tests.unit.core.thread_builder import PROGRAM, SERVER_TOOL, SETTINGS, TIMEOUTS, Story, asks_for, said
 
 YES = Reply("apr_1", Answer(approved=True))
 NOTE = Tool(name="note", description="", input_schema={}, executor=Executor.FRONTEND)
@@ -43,7 +43,7 @@ def _follow(
     story: Story, *items: Checked | Reply, message: UserMessage | None = None, new: runs.NewRun = NEXT
 ) -> tuple[Next, list[Receipt]]:
     def decide(thread: ThreadState, now: float) -> Decision[tuple[Next, list[Receipt]]]:
-        accepted = calls.accept(thread, list(items), now=now, patience=PATIENCE)
+        accepted = calls.accept(thread, list(items), now=now, timeouts=TIMEOUTS)
         return answer_next(thread, accepted, message or said("more", "m2"), new)
 
     return story.log.do(decide)
@@ -192,7 +192,7 @@ def test_tools_are_brought_with_what_is_accepted() -> None:
     story = _asking()
 
     def decide(thread: ThreadState, now: float) -> Decision[list[Receipt]]:
-        accepted = calls.accept(thread, [YES], now=now, patience=PATIENCE)
+        accepted = calls.accept(thread, [YES], now=now, timeouts=TIMEOUTS)
         return bring(thread, accepted, "run_1", (NOTE,), alias="later")
 
     assert story.log.do(decide) == [Accepted()]

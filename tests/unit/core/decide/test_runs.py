@@ -108,7 +108,7 @@ def test_a_result_that_comes_with_the_next_message_is_stored_in_its_time_and_set
 
     def bring(now: float) -> Decision[tuple[Beginning, list[Receipt]]]:
         result = Checked(Result(call_id="call_1", outcome=Success(1)), Success(1))
-        accepted = accept(story.thread, [result], now=now, patience=SETTINGS.patience)
+        accepted = accept(story.thread, [result], now=now, timeouts=SETTINGS.timeouts)
         return runs.begin_after(story.thread, accepted, said("more", "m2"), runs.NewRun("run_2"))
 
     late = bring(deadline)
@@ -273,7 +273,7 @@ def _claimed(story: Story) -> tuple[Event, ...]:
     """What a claim of the run as it is would write."""
     run = story.run
     claim = runs.claim(
-        story.thread, run.run_id, run.fence, lambda call: False, now=0.0, patience=SETTINGS.patience
+        story.thread, run.run_id, run.fence, lambda call: False, now=0.0, timeouts=SETTINGS.timeouts
     )
     return claim.events
 
@@ -347,7 +347,7 @@ def test_a_claim_of_a_thread_that_has_moved_since_it_was_looked_at_is_refused() 
     story.write(TextAdded(0, "a"))
     for version, fence in ((seen, None), (story.thread.version, 2)):
         decision = runs.claim(
-            story.thread, "run_1", 1, lambda call: False, now=0.0, patience=SETTINGS.patience, version=version
+            story.thread, "run_1", 1, lambda call: False, now=0.0, timeouts=SETTINGS.timeouts, version=version
         )
         assert decision.answer == fence
 

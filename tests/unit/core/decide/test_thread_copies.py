@@ -17,7 +17,7 @@ from farhand.core.decide.thread_copies import (
 from farhand.core.event import CallRejected, CallSettled
 from farhand.core.outcome import Failure, Success, digest
 from farhand.core.thread import Asked, AssistantMessage, File, Message, Reasoning, ResultsMessage, Text
-from tests.unit.core.thread_builder import PAGE, PATIENCE, SERVER_TOOL, Story, said
+from tests.unit.core.thread_builder import PAGE, SERVER_TOOL, TIMEOUTS, Story, said
 from tests.unit.core.thread_log import Log
 
 ASKED = Asked("call_1", "delete", {"path": "a"}, "toolu_1")
@@ -43,7 +43,7 @@ def told() -> Story:
 
 def begun(copy: ThreadCopy) -> Log:
     log = Log()
-    assert log.do(lambda thread, now: begin_copy(thread, copy, now=now, patience=PATIENCE))
+    assert log.do(lambda thread, now: begin_copy(thread, copy, now=now, timeouts=TIMEOUTS))
     return log
 
 
@@ -136,4 +136,4 @@ def test_a_copy_from_a_call_opens_that_call_and_keeps_the_others() -> None:
 def test_a_thread_that_exists_is_no_place_for_a_copy() -> None:
     story = told()
     copy = ThreadCopy(title="t", messages=(), new=NewRun("run_9"))
-    assert begin_copy(story.thread, copy, now=0.0, patience=PATIENCE).answer is False
+    assert begin_copy(story.thread, copy, now=0.0, timeouts=TIMEOUTS).answer is False

@@ -8,7 +8,7 @@ import { until } from "../../../tests/until.ts";
 import { FarHands, LiveTransport } from "../src/index.ts";
 
 // keep-alives and patience as they are, in small
-const here = scene({ FARHAND_PATIENCE__KEEP_ALIVE: "0.3" });
+const here = scene({ FARHAND_TIMEOUTS__KEEP_ALIVE: "0.3" });
 const silenceMs = 1_500;
 const closing: (() => unknown)[] = [];
 afterAll(() => closing.forEach((close) => close()));

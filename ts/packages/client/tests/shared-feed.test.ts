@@ -4,7 +4,7 @@ import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { httpOf, SharedFeed } from "../src/index.ts";
 
-const here = scene({ FARHAND_PATIENCE__KEEP_ALIVE: "0.3" });
+const here = scene({ FARHAND_TIMEOUTS__KEEP_ALIVE: "0.3" });
 const open: SharedFeed[] = [];
 
 /** The browser's part that is missing here: a lock is held by one tab at a time, in the order in which they asked. */

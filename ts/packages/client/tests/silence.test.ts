@@ -8,7 +8,7 @@ import { socketTransport } from "../src/websocket.ts";
 import { callOf, lines, pages } from "./page.ts";
 
 // keep-alives and patience as they are, in small
-const here = scene({ FARHAND_PATIENCE__KEEP_ALIVE: "0.3" });
+const here = scene({ FARHAND_TIMEOUTS__KEEP_ALIVE: "0.3" });
 const page = pages(here);
 const silenceMs = 1_500;
 /** More keep-alives than fit into the patience. */
