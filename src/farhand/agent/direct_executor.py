@@ -59,6 +59,8 @@ class DirectExecutor:
         if call.call_id in self._tasks:
             return
         assert self._group is not None, "a worker runs tools while it serves"
+        # from now on it is begun: a sweep that found it earlier must not begin it again when it has ended
+        self._doubted.pop(call.call_id, None)
         task = self._group.create_task(self._run(call))
         self._tasks[call.call_id], self._running[call.call_id] = task, call
         task.add_done_callback(lambda _: self._forget(call.call_id))
@@ -164,8 +166,8 @@ class DirectExecutor:
 
     async def _begin_doubted(self, call: Call) -> None:
         """It was opened, and whoever asked for it was told that nobody knows."""
-        del self._doubted[call.call_id]
         if is_unwanted(call):
+            del self._doubted[call.call_id]
             await self._context.desk.cancel_unwanted([call], NOBODY_ASKS)
         else:
             self.begin(call)

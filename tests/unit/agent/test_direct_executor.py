@@ -434,3 +434,35 @@ async def test_a_drain_lets_the_tool_of_a_call_come_to_its_end(stage: MakeStage)
         assert not draining.done()
         tools.may_end.set()
     assert await outcome(on, call) == Success("deleted a")
+
+
+@requirement("direct:yes-after-restart")
+async def test_a_call_in_doubt_is_run_once_though_a_sweep_looks_at_it_as_it_was_while_it_ran(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools, store = Tools(), SilentStore(clock)
+    on = Stage(store, clock, [], tools.delete)
+    await on.service.open()
+    try:
+        store.is_silent = True
+        request = ProgramRequest("job-1")
+        with pytest.raises(StoreDown):
+            await on.service.execute(
+                DirectCall(owner=LOCAL, thread_id=THREAD, tool="delete", input={"path": "a"}, request=request)
+            )
+        call = await on.open_call()
+        assert await on.decide(call, YES) == Accepted()
+        await until_taken(on, call)
+        running = await on.log.direct_calls()
+        tools.may_end.set()
+        assert await outcome(on, call) == Success("deleted a")
+
+        async def as_it_was() -> list[Call]:
+            return running
+
+        monkeypatch.setattr(on.log, "direct_calls", as_it_was)
+        await on.service.worker.direct.sweep()
+        await on.service.worker.direct.drain(PATIENCE_SEC)
+    finally:
+        await on.service.close()
+    assert tools.times == 1
