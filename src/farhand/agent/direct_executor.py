@@ -154,7 +154,8 @@ class DirectExecutor:
         worker = executing_worker(call)
         in_flight = call.executor is Executor.SERVER and call.phase is Phase.TAKEN
         if in_flight and not self._is_lost(worker, gone):
-            if call.call_id in self._doubted:
+            # only its own: another worker may run what this one opened
+            if call.call_id in self._doubted and worker == self._membership.name:
                 await self._begin_doubted(call)
             return
         if in_flight and not await may_repeat(self._context, call):
@@ -169,7 +170,7 @@ class DirectExecutor:
         if is_unwanted(call):
             del self._doubted[call.call_id]
             await self._context.desk.cancel_unwanted([call], NOBODY_ASKS)
-        else:
+        elif await self._is_own(call):
             self.begin(call)
 
     def _is_lost(self, worker: str | None, gone: set[str]) -> bool:
@@ -215,7 +216,8 @@ class DirectExecutor:
         return await self._context.desk.start_direct(call, tool, name)
 
     async def _is_own(self, call: Call) -> bool:
-        """Asked after this process was stopped for a while: another may have taken the call over."""
+        """Whether the call is as it was read: it may have ended since, or another process may have taken it
+        over."""
         now = await self._context.log.get_call(call.owner, call.call_id)
         return now is not None and now.phase is Phase.TAKEN and now.version == call.version
 
