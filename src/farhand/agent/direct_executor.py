@@ -59,6 +59,8 @@ class DirectExecutor:
         if call.call_id in self._tasks:
             return
         assert self._group is not None, "a worker runs tools while it serves"
+        # from now on it is begun: a sweep that found it earlier must not begin it again when it has ended
+        self._doubted.pop(call.call_id, None)
         task = self._group.create_task(self._run(call))
         self._tasks[call.call_id], self._running[call.call_id] = task, call
         task.add_done_callback(lambda _: self._forget(call.call_id))
@@ -152,7 +154,8 @@ class DirectExecutor:
         worker = executing_worker(call)
         in_flight = call.executor is Executor.SERVER and call.phase is Phase.TAKEN
         if in_flight and not self._is_lost(worker, gone):
-            if call.call_id in self._doubted:
+            # only its own: another worker may run what this one opened
+            if call.call_id in self._doubted and worker == self._membership.name:
                 await self._begin_doubted(call)
             return
         if in_flight and not await may_repeat(self._context, call):
@@ -164,10 +167,10 @@ class DirectExecutor:
 
     async def _begin_doubted(self, call: Call) -> None:
         """It was opened, and whoever asked for it was told that nobody knows."""
-        del self._doubted[call.call_id]
         if is_unwanted(call):
+            del self._doubted[call.call_id]
             await self._context.desk.cancel_unwanted([call], NOBODY_ASKS)
-        else:
+        elif await self._is_own(call):
             self.begin(call)
 
     def _is_lost(self, worker: str | None, gone: set[str]) -> bool:
@@ -213,7 +216,8 @@ class DirectExecutor:
         return await self._context.desk.start_direct(call, tool, name)
 
     async def _is_own(self, call: Call) -> bool:
-        """Asked after this process was stopped for a while: another may have taken the call over."""
+        """Whether the call is as it was read: it may have ended since, or another process may have taken it
+        over."""
         now = await self._context.log.get_call(call.owner, call.call_id)
         return now is not None and now.phase is Phase.TAKEN and now.version == call.version
 

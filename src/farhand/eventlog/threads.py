@@ -95,7 +95,7 @@ class Threads:
         """Durable; `is_own` if it was appended here."""
 
     def on_rolled_back(self, key: Key, changes: Changes) -> None:
-        """A run was claimed, moved or continued with this, and the store refused it or did not confirm it."""
+        """A run was claimed, released or continued with it, and the store refused or did not confirm it."""
 
     def on_lost(self, key: Key) -> None:
         """The thread may have changed without a publication."""
@@ -249,7 +249,7 @@ class Threads:
         if batch is None or batch.cached is not cached:
             return []
         del self._open[cached.key]
-        if batch.is_relied_on or batch.changes.runs:
+        if batch.is_relied_on or batch.changes.is_claimed is not None:
             self.on_rolled_back(cached.key, batch.changes)
         return batch.commands
 
@@ -390,7 +390,7 @@ class Threads:
             again = [] if self.is_shared else [one for one in commands if not one.events]
             fail([one for one in commands if one not in again], error)
             each.commands = again
-            if each.is_relied_on or each.changes.runs:
+            if each.is_relied_on or each.changes.is_claimed is not None:
                 each.is_relied_on = False
                 self.on_rolled_back(each.cached.key, each.changes)
 

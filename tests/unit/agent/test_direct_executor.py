@@ -434,3 +434,69 @@ async def test_a_drain_lets_the_tool_of_a_call_come_to_its_end(stage: MakeStage)
         assert not draining.done()
         tools.may_end.set()
     assert await outcome(on, call) == Success("deleted a")
+
+
+async def _opened_in_doubt(on: Stage, store: SilentStore) -> Call:
+    """Stored, though its caller was told that nobody knows."""
+    request = ProgramRequest("job-1")
+    direct = DirectCall(owner=LOCAL, thread_id=THREAD, tool="delete", input={"path": "a"}, request=request)
+    store.is_silent = True
+    with pytest.raises(StoreDown):
+        await on.service.execute(direct)
+    return await on.open_call()
+
+
+@requirement("direct:yes-after-restart")
+async def test_a_call_in_doubt_is_run_once_though_a_sweep_looks_at_it_as_it_was_while_it_ran(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools, store = Tools(), SilentStore(clock)
+    on = Stage(store, clock, [], tools.delete)
+    await on.service.open()
+    try:
+        call = await _opened_in_doubt(on, store)
+        assert await on.decide(call, YES) == Accepted()
+        await until_taken(on, call)
+        running = await on.log.direct_calls()
+        tools.may_end.set()
+        assert await outcome(on, call) == Success("deleted a")
+
+        async def as_it_was() -> list[Call]:
+            return running
+
+        monkeypatch.setattr(on.log, "direct_calls", as_it_was)
+        await on.service.worker.direct.sweep()
+        await on.service.worker.direct.drain(PATIENCE_SEC)
+    finally:
+        await on.service.close()
+    assert tools.times == 1
+
+
+@requirement("direct:yes-after-restart")
+async def test_a_call_in_doubt_that_another_worker_runs_is_left_to_that_worker(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools, store = Tools(), SilentStore(clock)
+    on = Stage(store, clock, [], tools.delete)
+    await on.service.open()
+    monkeypatch.setattr(on.service.membership, "gone", _nobody)
+    try:
+        call = await _opened_in_doubt(on, store)
+        with monkeypatch.context() as elsewhere:
+            # what another worker appends is not started here
+            elsewhere.setattr(on.service.worker.direct, "begin", lambda call: None)
+            assert await on.decide(call, YES) == Accepted()
+            approved = await stored(on, call)
+            taken = await on.service.desk.start_direct(approved, tools.delete.tool, "wrk_other")
+        assert taken is not None
+        for _ in range(2):
+            await on.service.worker.direct.sweep()
+        assert not on.service.worker.direct._tasks
+        assert (await stored(on, call)).take == taken.take
+    finally:
+        await on.service.close()
+    assert tools.times == 0
+
+
+async def _nobody(names: object) -> set[str]:
+    return set()

@@ -13,6 +13,7 @@ from farhand.core.event import (
     CallSettled,
     CallTaken,
     RunFinished,
+    RunParked,
     RunResumed,
     StepFinished,
     TextAdded,
@@ -27,11 +28,12 @@ from farhand.eventlog.pubsub import thread_topic
 from farhand.models.scripted import Ask, Moment, Say, Step
 from farhand.models.scripted.model import Script
 from farhand.store.base import Store
+from farhand.tools.context import ask
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.failing_store import Moods
-from tests.unit.agent.hands import open_url
+from tests.unit.agent.hands import ask_text, open_url
 from tests.unit.agent.stage import THREAD, YES, Stage, text_in
 
 TURNS = Settings(timeouts=Timeouts(hold_for=0.0))
@@ -183,6 +185,26 @@ async def test_a_tool_at_work_goes_on_while_the_store_is_away_and_others_end_or_
     may_end.set()
     assert text_in(await on.told(run, RunFinished)) == "slow quick gated"
     assert ends == ["slow"]
+
+
+@requirement("store-away:every-route")
+async def test_a_tool_that_asks_goes_on_though_the_end_of_its_hold_could_not_be_stored(
+    stage: MakeStage, moods: Moods
+) -> None:
+    @tool
+    async def asks() -> str:
+        """Ask somebody."""
+        return str(await ask("ask_text", {"question": "what?"}, timeout_sec=600))
+
+    on = await stage(_asking(Ask("asks")), asks, ask_text, settings=TURNS)
+    moods.refuses = RunParked
+    run = await on.say("ask")
+    await moods.fails_somebody()
+    await moods.fails_somebody()
+    moods.go_back()
+    await on.told(run, RunParked)
+    await on.answer(await on.open_call("ask_text"), Success("this"))
+    assert text_in(await on.told(run, RunFinished)) == "this"
 
 
 @requirement("store-away:every-route")
