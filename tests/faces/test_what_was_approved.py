@@ -163,11 +163,11 @@ def _replace(file: sqlite3.Connection, table: str, column: str, old: str, new: s
     changed = file.execute(
         f"""
         UPDATE "{table}" SET "{column}" = CASE typeof("{column}")
-            WHEN 'blob' THEN CAST(replace(CAST("{column}" AS TEXT), ?1, ?2) AS BLOB)
-            ELSE replace("{column}", ?1, ?2) END
-        WHERE instr(CAST("{column}" AS TEXT), ?1) > 0
+            WHEN 'blob' THEN CAST(replace(CAST("{column}" AS TEXT), :old, :new) AS BLOB)
+            ELSE replace("{column}", :old, :new) END
+        WHERE instr(CAST("{column}" AS TEXT), :old) > 0
         """,
-        (old, new),
+        {"old": old, "new": new},
     )
     return changed.rowcount
 

@@ -22,7 +22,7 @@ BROKEN_IMPORTS = {
     "faces do not know each other": ("faces/ack/planted.py", "import farhand.faces.awaiting"),
     "only store/open.py names a backend": ("agent/planted.py", "import farhand.store.sqlite"),
     "faces never import store": ("faces/awaiting/planted.py", "import farhand.store"),
-    "core waits for nothing": ("core/planted.py", "import asyncio"),
+    "core is pure": ("core/planted.py", "import asyncio"),
     "wire knows no calls": ("wire/planted.py", "import farhand.core"),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from operator import add, neg
 from typing import Generic, TypeAlias, TypeVar
 
@@ -59,7 +59,7 @@ def is_wanted(which: CallFilter, found: FoundCall) -> bool:
     )
 
 
-def open_calls_condition(which: CallFilter, mark: str) -> tuple[str, list[object]]:
+def open_calls_condition(which: CallFilter, mark: Callable[[int], str]) -> tuple[str, list[object]]:
     """The same in SQL, with the order, and the values; `mark` formats a parameter by its number. Only column
     names become part of the SQL."""
     owner = which.owner
@@ -73,7 +73,7 @@ def open_calls_condition(which: CallFilter, mark: str) -> tuple[str, list[object
     ):
         if value is not None:
             values.append(value)
-            where.append(f"{column} {mark}{len(values)}")
+            where.append(f"{column} {mark(len(values))}")
     if which.is_direct:
         where.append("calls.run_id IS NULL")
     if which.is_client:

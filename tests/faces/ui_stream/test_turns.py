@@ -249,7 +249,7 @@ async def test_too_many_steps_end_with_an_error_that_says_so(serve: Serve) -> No
 
     scene = Scene(script)
     turn = await Page((await serve(scene.agent)).http).say("for ever")
-    assert "50 times" in turn.one("error")["errorText"]
+    assert "after 50 steps" in turn.one("error")["errorText"]
     assert len(scene.ran) == 50
 
 

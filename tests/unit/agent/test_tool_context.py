@@ -203,7 +203,7 @@ async def test_what_cannot_be_asked_fails_the_tool_and_asks_nobody(stage: MakeSt
     await on.told(run)
     errors = [outcome.error for outcome in await on.outcomes(run) if isinstance(outcome, Failure)]
     assert len(errors) == 3
-    assert "no tool of this agent" in errors[0]
+    assert "the agent has no such tool" in errors[0]
     assert "runs on the server" in errors[1]
     assert "bad input" in errors[2]
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -65,7 +65,7 @@ class Disk:
         await on.service.close()
 
     def damage(self, sql: str) -> None:
-        with sqlite3.connect(self.path) as db:
+        with closing(sqlite3.connect(self.path)) as db, db:
             assert db.execute(sql).rowcount > 0
 
     async def two_at_work(self) -> bool:

@@ -57,6 +57,13 @@ def db(path: Path) -> Iterator[sqlite3.Connection]:
     file.close()
 
 
+@pytest.mark.parametrize("name", [*STATEMENTS, "COUNT_OLD"])
+def test_no_statement_has_numbered_parameters(name: str) -> None:
+    """Python 3.12.0 to 3.12.3 take them for named ones and warn, which hosts may turn into an error."""
+    sql = purge.COUNT_OLD if name == "COUNT_OLD" else STATEMENTS[name]
+    assert re.search(r"\?\d", sql) is None
+
+
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_no_statement_walks_through_a_table(name: str, db: sqlite3.Connection) -> None:
     # json_each is a list of values that was handed over

@@ -268,7 +268,7 @@ ABSENT_CLIENTS = f"""
 
 def open_calls_query(which: CallFilter) -> tuple[str, list[object]]:
     """The statement and its values; the limit comes last."""
-    condition, values = open_calls_condition(which, "$")
+    condition, values = open_calls_condition(which, lambda number: f"${number}")
     return f"{_CALLS} {condition} LIMIT ${len(values) + 1}", values
 
 

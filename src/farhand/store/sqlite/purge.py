@@ -48,7 +48,8 @@ async def purge(reads: Reads, writer: Writer, *, before: float, arriving_before:
 
 def count_old(db: sqlite3.Connection, before: float, arriving_before: float) -> PurgeCount:
     """Scans feeds, so it must not run on the loop."""
-    calls, runs, news, files = db.execute(COUNT_OLD, (before, arriving_before)).fetchone()
+    limits = (before, before, before, max(before, arriving_before), before)
+    calls, runs, news, files = db.execute(COUNT_OLD, limits).fetchone()
     return PurgeCount(calls=calls, journals=runs, news=news, files=files)
 
 
@@ -184,10 +185,10 @@ def sweep_log(writing: WriteConnection) -> int:
 # an active run keeps its calls, and the name of a call with a key is never reused
 _OLD_CALLS = """
     calls c JOIN threads t ON t.no = c.thread_no
-    WHERE c.settled_at < ?1 AND (t.kept_from IS NULL OR t.run_id IS NOT c.run_id)
+    WHERE c.settled_at < ? AND (t.kept_from IS NULL OR t.run_id IS NOT c.run_id)
         AND (c.request_id IS NULL OR substr(c.request_id, 1, 4) <> 'key=')"""
 
-PURGE_CALLS = f"DELETE FROM calls WHERE no IN (SELECT c.no FROM {_OLD_CALLS} LIMIT ?2)"
+PURGE_CALLS = f"DELETE FROM calls WHERE no IN (SELECT c.no FROM {_OLD_CALLS} LIMIT ?)"
 
 PURGE_RUNS = "DELETE FROM runs WHERE no IN (SELECT no FROM runs WHERE ended_at < ? LIMIT ?)"
 
@@ -223,10 +224,10 @@ SIZE = "SELECT tenant, subject, size FROM threads WHERE no = ?"
 COUNT_OLD = f"""
 SELECT
     (SELECT count(*) FROM {_OLD_CALLS}),
-    (SELECT count(*) FROM runs WHERE ended_at < ?1),
-    (SELECT coalesce(sum(count), 0) FROM feed WHERE at < ?1),
+    (SELECT count(*) FROM runs WHERE ended_at < ?),
+    (SELECT coalesce(sum(count), 0) FROM feed WHERE at < ?),
     (SELECT count(*) FROM files
-     WHERE is_bound = 0 AND written_at < max(?1, ?2) AND (written_at < ?1 OR is_complete = 0))"""
+     WHERE is_bound = 0 AND written_at < ? AND (written_at < ? OR is_complete = 0))"""
 
 FIND_DELETED = """
 SELECT no, is_running, open_calls, size FROM threads

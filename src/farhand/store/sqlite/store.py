@@ -121,15 +121,15 @@ class SqliteStore:
         if found is None:
             return Loaded(())
         version, size = found
-        sql = queries.LOAD
+        sql, values = queries.LOAD, (*key, *key)
         if after is not None:
-            sql, key = queries.LOAD_AFTER, (*key, after)
+            sql, values = queries.LOAD_AFTER, (*key, after)
             if version <= after:
                 return Loaded(())
         if size <= SMALL_BYTES:
-            rows = self._reads.near(lambda db: db.execute(sql, key).fetchall())
+            rows = self._reads.near(lambda db: db.execute(sql, values).fetchall())
         else:
-            rows = await self._reads.far(lambda db: db.execute(sql, key).fetchall())
+            rows = await self._reads.far(lambda db: db.execute(sql, values).fetchall())
         return queries.loaded_of(rows)
 
     async def find_call(self, owner: Owner, kind: CallKey, value: str) -> FoundCall | None:
