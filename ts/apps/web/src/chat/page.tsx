@@ -1,4 +1,5 @@
 // The chat page: chats, talk, side panel. Owns which of them is seen; each view owns itself.
+import { randomId } from "@farhand/client";
 import type { About } from "@farhand/protocol";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { SIGN_IN } from "../server.ts";
@@ -46,16 +47,16 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
   const tools = useTools();
   const [page, setPage] = usePanel(route);
   const [isMenuOpen, setMenuOpen] = useState(false);
-  const [draft, setDraft] = useState<Draft>(() => ({ id: crypto.randomUUID() }));
+  const [draft, setDraft] = useState<Draft>(() => ({ id: randomId() }));
   if (route.view === "new" && draft.prompt !== undefined) {
     // left before it was sent
-    setDraft({ id: crypto.randomUUID() });
+    setDraft({ id: randomId() });
   }
   // there before the first answer is
   useEffect(() => void untilLoaded(() => import("./message-list.tsx")), []);
   useEffect(() => setMenuOpen(false), [route.view === "chat" ? route.id : route.view]);
   const begin = (prompt?: string): void => {
-    const next = { id: crypto.randomUUID(), ...(prompt === undefined ? {} : { prompt }) };
+    const next = { id: randomId(), ...(prompt === undefined ? {} : { prompt }) };
     if (prompt !== undefined) {
       go({ view: "chat", id: next.id });
     }
@@ -63,7 +64,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
   };
   const onStarter = ({ prompt }: Starter): void => begin(prompt);
   // a prompt that stayed here would be sent again by each return to its chat
-  const onPromptSent = (): void => setDraft({ id: crypto.randomUUID() });
+  const onPromptSent = (): void => setDraft({ id: randomId() });
   const id = route.view === "chat" ? route.id : draft.id;
   const title = lists.threads.find((row) => row.id === id)?.title;
   const place = route.view === "inbox" ? words.inbox : route.view === "new" ? "" : (title ?? "");
@@ -137,7 +138,7 @@ function usePanel(route: Route): [OpenedPage | undefined, (page: OpenedPage | un
   const site = useSite();
   const [page, setPage] = useState<OpenedPage>();
   const open = useCallback((url: URL): string => {
-    const key = `panel-${crypto.randomUUID().slice(0, 8)}`;
+    const key = `panel-${randomId().slice(0, 8)}`;
     setPage({ url, key });
     return key;
   }, []);
