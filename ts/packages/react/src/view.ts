@@ -2,7 +2,7 @@
 import type { Call, Delivery, OpenCall, ThreadState } from "@farhand/client";
 import type { ToolFacts } from "./guess.ts";
 import { doneWords } from "./sentences.ts";
-import { WORDS } from "./words.ts";
+import { type Words, WORDS } from "./words.ts";
 
 export const KINDS = [
   "confirm", "text", "select", "file", "photo", "location", "open_page", "clipboard", "color", "form", "approval", "unknown",
@@ -10,13 +10,16 @@ export const KINDS = [
 
 export type Kind = (typeof KINDS)[number];
 
+/** Why an answer was not taken. Status 401 is a sign-in that is over; with 0 this page did not send it any more. */
+export type Refusal = Pick<Extract<Delivery, { state: "refused" }>, "status" | "reason">;
+
 /** The states of UX, each with only its own fields. */
 export type CardState =
   | { readonly name: "writing" | "running" | "sending" | "elsewhere" }
-  | { readonly name: "open" | "parked"; readonly deadline: number | undefined; /** Why an answer that was given has to be given again. */ readonly note?: string }
+  | { readonly name: "open" | "parked"; readonly deadline: number | undefined; /** Why an answer that was given has to be given again. */ readonly refusal?: Refusal }
   | { readonly name: "no-client"; readonly client: string; readonly since: number }
   | { readonly name: "undelivered"; readonly retryAt: number }
-  | { readonly name: "refused"; readonly reason: string; readonly canRetry: boolean }
+  | { readonly name: "refused"; readonly refusal: Refusal }
   | { readonly name: "done"; readonly words: string }
   /** Cancelled: somebody stopped it, and nothing broke. */
   | { readonly name: "failed"; readonly words: string; readonly isCancelled?: boolean }
@@ -114,7 +117,7 @@ function stateOf(known: Known, call: Call, kind: Kind, { memory, now }: { memory
   const fact = known.facts.get(call.id);
   if (call.phase === "asking" && delivery?.state === "refused") {
     // nothing that somebody would allow again stands behind a button without being shown
-    return openState(known, call, { fact, now, note: WORDS.decideAgain(reasonOf(delivery)) });
+    return openState(known, call, { fact, now, refusal: delivery });
   }
   if (delivery !== undefined) {
     return onItsWay(delivery);
@@ -142,24 +145,16 @@ export function isAskedElsewhere(facts: Known["facts"]): boolean {
 interface Open {
   readonly fact: OpenCall | undefined;
   readonly now: number;
-  readonly note?: string;
+  readonly refusal?: Refusal;
 }
 
-function openState({ course }: Known, call: Call, { fact, now, note }: Open): CardState {
+function openState({ course }: Known, call: Call, { fact, now, refusal }: Open): CardState {
   if (fact?.executor === "client" && call.phase !== "asking") {
     const since = Date.parse(fact.openedAt);
     return Math.abs(now - since) < TAKEN_WITHIN_MS ? { name: "running" } : { name: "no-client", client: fact.clientId ?? call.tool, since };
   }
   const deadline = fact?.deadline == null ? undefined : Date.parse(fact.deadline);
-  return { name: course.state === "parked" ? "parked" : "open", deadline, ...(note === undefined ? {} : { note }) };
-}
-
-/** Not signed in, too slow, too often: the same answer may be taken later. Others are refused for what they say. */
-const MENDS_ITSELF: ReadonlySet<number> = new Set([401, 408, 429]);
-
-/** Of a sign-in that is over a server speaks as programs need it. */
-function reasonOf({ status, reason }: Extract<Delivery, { state: "refused" }>): string {
-  return status === 401 ? WORDS.signedOut : reason;
+  return { name: course.state === "parked" ? "parked" : "open", deadline, ...(refusal === undefined ? {} : { refusal }) };
 }
 
 function onItsWay(delivery: Delivery): CardState {
@@ -167,7 +162,7 @@ function onItsWay(delivery: Delivery): CardState {
     case "undelivered":
       return { name: "undelivered", retryAt: delivery.retryAt };
     case "refused":
-      return { name: "refused", reason: reasonOf(delivery), canRetry: MENDS_ITSELF.has(delivery.status) };
+      return { name: "refused", refusal: delivery };
     case "sending":
       return { name: "sending" };
     case "settled":
@@ -230,13 +225,13 @@ function failedState(error: string, ended: Ended | undefined): CardState {
   return late === null ? { name: "failed", words: error } : { name: "timed-out", afterSec: late[1] === undefined ? undefined : Number(late[1]) };
 }
 
-export function timeLeft(deadline: number, now: number): string {
+export function timeLeft(deadline: number, now: number, words: Words = WORDS): string {
   const seconds = Math.max(0, Math.ceil((deadline - now) / 1_000));
-  return seconds < 3_600 ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}` : longTime(seconds);
+  return seconds < 3_600 ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}` : longTime(seconds, words);
 }
 
 /** `2 min`, `1 hour`, `5 hours`, `3 days`. */
-export function longTime(seconds: number): string {
+export function longTime(seconds: number, words: Words = WORDS): string {
   if (seconds < 60) {
     return `${Math.floor(seconds)} s`;
   }
@@ -244,5 +239,5 @@ export function longTime(seconds: number): string {
     return `${Math.floor(seconds / 60)} min`;
   }
   const hours = Math.round(seconds / 3_600);
-  return hours === 1 ? "1 hour" : hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`;
+  return hours < 48 ? words.hours(hours) : words.days(Math.round(hours / 24));
 }

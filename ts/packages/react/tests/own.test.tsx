@@ -62,6 +62,21 @@ it("a page says it in its own words", () => {
   expect(screen.getByRole("button", { name: "No" })).toBeTruthy();
 });
 
+it("why an answer has to be given again, and how long there is for it, is said in the page's words, too", () => {
+  requirement("cards:own");
+  const call: Call = { id: "c", tool: "delete_file", phase: "asking", input: { path: "a" }, approvalId: "a" };
+  const german = { signedOut: "Abgemeldet.", notDelivered: "Nicht angekommen", decideAgain: (reason: string) => `${reason} Bitte neu entscheiden.`, days: (count: number) => `${count} Tage`, saved: (time: string | undefined) => `Noch ${time}.` };
+  const shown = (state: CardView["state"]): string | null => {
+    cleanup();
+    render(<CardList host={host([{ call, kind: "approval", state, executor: "server" }])} words={german} />);
+    return document.body.textContent;
+  };
+  const parked = { name: "parked", deadline: Date.now() + 3 * 86_400_000 } as const;
+  expect(shown({ ...parked, refusal: { status: 401, reason: "unauthenticated" } })).toMatch(/Abgemeldet\. Bitte neu entscheiden\..*Noch 3 Tage\./);
+  expect(shown({ ...parked, refusal: { status: 0, reason: "Your answer did not reach the server." } })).toContain("Nicht angekommen. Bitte neu entscheiden.");
+  expect(shown({ ...parked, refusal: { status: 403, reason: "May not approve." } })).toContain("May not approve. Bitte neu entscheiden.");
+});
+
 const guessed = (kind: CardView["kind"], input: Record<string, unknown>, more: Partial<CardView> = {}): CardView => ({ call: { id: `call_${kind}`, tool: "overwrite_file", phase: "ready", input }, kind, state: { name: "open", deadline: undefined }, executor: "frontend", ...more });
 
 it("a question of a tool's own shows its title and all of its input", () => {
