@@ -100,6 +100,23 @@ export function durationOf(ms: number): string {
   return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
+export function timeLeft(deadline: number, now: number, words: Words = WORDS): string {
+  const seconds = Math.max(0, Math.ceil((deadline - now) / 1_000));
+  return seconds < 3_600 ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}` : longTime(seconds, words);
+}
+
+/** `2 min`, `1 hour`, `5 hours`, `3 days`. */
+export function longTime(seconds: number, words: Words = WORDS): string {
+  if (seconds < 60) {
+    return `${Math.floor(seconds)} s`;
+  }
+  if (seconds < 3_600) {
+    return `${Math.floor(seconds / 60)} min`;
+  }
+  const hours = Math.round(seconds / 3_600);
+  return hours < 48 ? words.hours(hours) : words.days(Math.round(hours / 24));
+}
+
 /** `40 %`, `3 of 12`, `3/12`; undefined if the words hold no share. */
 export function shareIn(text: string): number | undefined {
   const percent = /(\d+(?:\.\d+)?)\s*%/.exec(text)?.[1];

@@ -104,7 +104,7 @@ it("a title that is a question keeps its own question mark", () => {
 });
 
 let calls = 0;
-const over = (more: Partial<CardView>): CardView => ({ call: { id: `c${(calls += 1)}`, tool: "delete_file", phase: "settled", input: { path: "a" }, outcome: { kind: "success", output: { deleted: "a" } } }, kind: "unknown", state: { name: "done", words: "" }, executor: "server", ...more });
+const over = (more: Partial<CardView>): CardView => ({ call: { id: `c${(calls += 1)}`, tool: "delete_file", phase: "settled", input: { path: "a" }, outcome: { kind: "success", output: { deleted: "a" } } }, kind: "unknown", state: { name: "done" }, executor: "server", ...more });
 
 it("a call that was always allowed says so, and that is taken back there", async () => {
   requirement("cards:marks");
@@ -125,7 +125,7 @@ it("a call that was always allowed says so, and that is taken back there", async
 it("a page that was opened is told as that, and any other as the question that its card asked", () => {
   const call = (phase: object): Call => ({ id: `c${(calls += 1)}`, tool: "open_url", input: { url: "https://pages.example/a" }, phase: "settled", ...phase }) as Call;
   const page = (state: CardView["state"]): CardView => over({ kind: "open_page", executor: "frontend", state, call: call({ outcome: { kind: "success", output: { url: "https://pages.example/a", viewKey: "v" } } }) });
-  render(<CardHostProvider host={host()}><Rows views={[page({ name: "done", words: "" }), page({ name: "skipped" })]} /><ToolCard view={page({ name: "timed-out", afterSec: 60 })} /></CardHostProvider>);
+  render(<CardHostProvider host={host()}><Rows views={[page({ name: "done" }), page({ name: "skipped" })]} /><ToolCard view={page({ name: "timed-out", afterSec: 60 })} /></CardHostProvider>);
   expect([...document.querySelectorAll(".fh-title")].map(({ textContent }) => textContent)).toEqual(["Page opened", "Open pages.example", "Timed out: “Open pages.example”"]);
 });
 

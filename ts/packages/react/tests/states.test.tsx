@@ -4,7 +4,7 @@ import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type CardHost, CardHostProvider, CardList, type CardState, type CardView, ToolCard, viewOf } from "../src/index.ts";
-import { timeLeft } from "../src/view.ts";
+import { timeLeft } from "../src/sentences.ts";
 
 // the clock stands still: what a card says of time must not depend on how long it took to show it
 const NOW = Date.parse("2026-11-01T09:00:00.000Z");
@@ -34,7 +34,7 @@ const STATES: [CardState, Call, string[]][] = [
   [{ name: "sending" }, call, ["Sending", "Yes"]],
   [{ name: "undelivered", retryAt: NOW + 3_500 }, call, ["Your answer did not reach the server", "Still here and not lost. Trying again in 4 s.", "Try now", "Change answer"]],
   [{ name: "refused", refusal: { status: 422, reason: "errorText is larger than 4096 bytes." } }, call, ["The server did not take your answer", "errorText is larger"]],
-  [{ name: "done", words: "yes" }, settled, ["Delete 12 old drafts?", "yes"]],
+  [{ name: "done" }, settled, ["Delete 12 old drafts?", "yes"]],
   [{ name: "elsewhere" }, settled, ["Answered in another tab"]],
   [{ name: "timed-out", afterSec: 60 }, settled, ["Timed out: “Delete 12 old drafts?”", "No answer within 60 s", "Ask me again"]],
   [{ name: "denied", reason: "Wrong address" }, settled, ["Denied: “Wrong address”", "Denied"]],

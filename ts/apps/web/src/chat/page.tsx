@@ -14,7 +14,7 @@ import { useHands, useSite } from "./site.ts";
 import type { Starter } from "./starters.ts";
 import { useTools } from "./tools.ts";
 import { TopBar } from "./top-bar.tsx";
-import { CardWordsProvider, cardWordsOf, fill, useWords, wordsOf, WordsProvider } from "./words.ts";
+import { fill, useWords, wordsOf, WordsProvider } from "./words.ts";
 
 // asked for at once, and not waited for: chats and their list are there first
 const loading = untilLoaded(() => import("./chat-view.tsx"));
@@ -32,10 +32,9 @@ interface Draft {
 export function ChatPage(): ReactNode {
   const about = useAskedAbout();
   const words = useMemo(() => wordsOf(about?.words), [about]);
-  const cardWords = useMemo(() => cardWordsOf(about?.words), [about]);
   return (
     <AboutProvider value={about}>
-      <WordsProvider value={words}><CardWordsProvider value={cardWords}><Columns about={about} /></CardWordsProvider></WordsProvider>
+      <WordsProvider value={words}><Columns about={about} /></WordsProvider>
     </AboutProvider>
   );
 }

@@ -36,7 +36,7 @@ function over(kind: CardView["kind"], tool: string, input: object, end: { readon
   return { ...view(kind, { tool, state }), call: { id: call.id, tool, phase: "settled", input, outcome: { kind: "success", output } }, ...more };
 }
 
-const DONE: CardState = { name: "done", words: "" };
+const DONE: CardState = { name: "done" };
 const SCHEMA = (properties: object, required: readonly string[] = Object.keys(properties)): object => ({ type: "object", properties, required });
 
 const TICKET = SCHEMA({

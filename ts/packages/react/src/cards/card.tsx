@@ -2,10 +2,10 @@
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
 import { useNow } from "../card-memory.ts";
-import { questionOf, refusalWords, shareIn, titleOf, toolTitle } from "../sentences.ts";
+import { longTime, questionOf, refusalWords, shareIn, titleOf, toolTitle } from "../sentences.ts";
 import { useCardHost, useOwnCard, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";
-import { type CardView, type Kind, longTime, type Refusal } from "../view.ts";
+import type { CardView, Kind, Refusal } from "../view.ts";
 import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
 import { ApprovalCard } from "./approval.tsx";

@@ -4,8 +4,9 @@ import {
 } from "lucide-react";
 import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
 import { useNow } from "../card-memory.ts";
+import { timeLeft } from "../sentences.ts";
 import { useWords } from "../thread.tsx";
-import { type CardState, type CardView, type Kind, timeLeft } from "../view.ts";
+import type { CardState, CardView, Kind } from "../view.ts";
 import { piecesOf } from "../visible-text.ts";
 import type { Words } from "../words.ts";
 import { VisibleText } from "./input.tsx";
