@@ -57,6 +57,21 @@ async def test_a_run_is_watched_live_from_the_question_to_the_answer(
         await expect(panel.get_by_text(sentence)).to_be_visible()
 
 
+async def test_the_waterfall_shows_its_segments_in_a_high_contrast_theme_too(guest: Visitor) -> None:
+    await guest.asks("What is the weather in Oslo?")
+    await guest.sees("degrees Fahrenheit")
+    await guest.page.emulate_media(forced_colors="active")
+    await guest.main.get_by_role("link", name="Inspect run").click()
+    await expect(guest.main.locator("ol [title='Server tool']")).to_have_count(1)
+    colours = await guest.page.evaluate(COLOURS_OF_SEGMENTS)
+    assert len(set(colours)) == len(colours)
+
+
+COLOURS_OF_SEGMENTS = """() => ["body", "ol [title='Model']", "ol [title='Server tool']"].map(
+    (selector) => getComputedStyle(document.querySelector(selector)).backgroundColor,
+)"""
+
+
 async def test_the_parts_of_the_time_add_up_to_the_whole(guest: Visitor) -> None:
     await guest.asks("What is the weather in Oslo?")
     await guest.sees("degrees Fahrenheit")

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
 from playwright.async_api import Route, expect
 
 from tests.browser.axe import findings
@@ -82,6 +83,24 @@ async def test_an_answer_is_read_as_markdown_and_its_html_stays_text(player: Vis
     await expect(player.main.get_by_role("button", name="Copied")).to_have_count(2)
     whole = await player.page.evaluate("navigator.clipboard.readText()")
     assert whole == MARKDOWN.removeprefix("write ")
+
+
+@requirement("ui:markdown")
+@pytest.mark.parametrize("mark", ["> ", "- "])
+@pytest.mark.parametrize("depth", [300, 6_000])
+async def test_an_answer_that_nests_without_end_takes_nothing_with_it(
+    player: Visitor, mark: str, depth: int
+) -> None:
+    # what is deeper than the renderer can go is caught, and noted by React
+    player.forgives("Maximum call stack size exceeded")
+    await player.asks(f"write Before.\n\n{mark * depth}deep")
+    await player.sees_state("Done")
+    await player.sees("Before.")
+    await player.page.reload()
+    await player.sees("Before.")
+    await expect(player.main.get_by_text("deep").last).to_be_visible()
+    await player.says("write After.")
+    await player.sees("After.")
 
 
 @requirement("ui:markdown")

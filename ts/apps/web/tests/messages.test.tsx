@@ -1,6 +1,6 @@
 // What is said, as it is shown: Markdown, times, titles, words, and what the page keeps.
 import { shareIn } from "@farhand/react";
-import { cleanup, render } from "@testing-library/react";
+import { act, cleanup, render } from "@testing-library/react";
 import { afterEach, expect, it, vi } from "vitest";
 import { isAnotherReader, logoOf } from "../src/chat/about.ts";
 import { titleWith } from "../src/chat/attention.ts";
@@ -25,6 +25,16 @@ it("Markdown of GitHub's flavour is shown: tables, tasks, code, emphasis", () =>
   expect([...page.querySelectorAll("td")].map((each) => each.textContent)).toEqual(["1", "2"]);
   expect([...page.querySelectorAll<HTMLInputElement>("input[type=checkbox]")].map(({ checked, disabled }) => [checked, disabled])).toEqual([[true, true], [false, true]]);
   expect([page.querySelector("del"), page.querySelector("strong"), page.querySelector("code")].map((each) => each?.textContent)).toEqual(["no", "yes", "code"]);
+});
+
+it("what is nested deeper than anybody reads is shown as it was written", async () => {
+  expect(shown(`${"> ".repeat(20)}deep`).querySelectorAll("blockquote")).toHaveLength(20);
+  for (const text of [`${"> ".repeat(200)}deep`, `${"- ".repeat(200)}deep`]) {
+    const page = await act(async () => shown(`Before.\n\n${text}\n\nAfter.`));
+    await vi.waitFor(() => expect(page.querySelector("pre")?.textContent).toContain(text));
+    expect(page.querySelector("blockquote, li")).toBeNull();
+    expect([...page.querySelectorAll("p")].map(({ textContent }) => textContent)).toContain("After.");
+  }
 });
 
 it("HTML of a model stays text", () => {

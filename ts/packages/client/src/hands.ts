@@ -4,6 +4,7 @@ import type { Ack, ApproveRequest, Outcome } from "@farhand/protocol";
 import { Executor, type HandlerMap, type OnUnknown } from "./executor.ts";
 import type { Http } from "./http.ts";
 import { type Keep, Outbox } from "./outbox.ts";
+import { randomId } from "./random-id.ts";
 import { backOff, Timers } from "./wait.ts";
 
 export interface Decision {
@@ -48,7 +49,7 @@ export class Hands {
       onUnknown: "fail",
       ...options,
       http,
-      clientId: `page_${crypto.randomUUID()}`,
+      clientId: `page_${randomId()}`,
       settle: ({ id }, outcome) => void this.answer(id, outcome, {}),
       onChange: () => this.changed(),
     });

@@ -8,6 +8,7 @@ export { type Http, httpOf, type HttpOptions } from "./http.ts";
 export { offer, type Offer, type OfferOptions, type OfferState } from "./offer.ts";
 export { type Delivery, type Keep, type Letter, Outbox } from "./outbox.ts";
 export { fitting, type JsonSchema, Program, type ProgramEnd, type ProgramOptions, type ProgramTool, TEXT_BYTES, type ToolContext, type ToolOptions } from "./program.ts";
+export { randomId } from "./random-id.ts";
 export { type FeedEvent, SharedFeed } from "./shared-feed.ts";
 export { sseTransport } from "./sse.ts";
 export { type Connection, LiveThread, type ThreadOptions, type ThreadState } from "./thread.ts";

@@ -12,8 +12,9 @@ export interface Letter {
   readonly body: string;
 }
 
-/** When and under which sign-in it was given, and what the server said to it, if that was a refusal. */
+/** When, for which server and under which sign-in it was given, and what the server said to it, if that was a refusal. */
 interface Kept extends Letter {
+  readonly url: string;
   readonly at: number;
   readonly signIn: string;
   readonly refused?: Refusal;
@@ -31,7 +32,7 @@ export type Delivery =
   | { readonly state: "undelivered"; readonly retryAt: number }
   | Refusal
   | { readonly state: "settled"; readonly mine: true }
-  | { readonly state: "settled"; readonly mine: false; readonly reason: string; readonly outcome?: string };
+  | { readonly state: "settled"; readonly mine: false; readonly reason: string; readonly outcome?: string | undefined };
 
 type Refusal = { readonly state: "refused"; readonly status: number; readonly reason: string };
 
@@ -46,6 +47,9 @@ export interface OutboxOptions {
   /** How a letter is sent and its answer read; on the ack wire, unless told otherwise. */
   readonly send?: (letter: Letter) => Promise<Answer>;
 }
+
+/** Answers that were taken back, as they were sent. Every outbox of the page may have found them in the storage. */
+const RETRACTED = new Set<string>();
 
 export class Outbox {
   readonly #letters = new Map<string, Kept>();
@@ -66,7 +70,8 @@ export class Outbox {
   /** Sends what a former life of the page could not deliver; not what was refused, and no approval of another sign-in. */
   recover(): void {
     for (const letter of kept(this.options.storage)) {
-      if (this.#isFree(letter)) {
+      // a page may have threads of several servers: an answer is for the one that asked
+      if (letter.url === this.options.http.url && this.#isFree(letter)) {
         this.#letters.set(letter.id, letter);
         letter.refused ? this.#refuse(letter, letter.refused) : void this.#send(letter, 0);
       }
@@ -78,9 +83,11 @@ export class Outbox {
     if (!this.#isFree(letter)) {
       return false;
     }
-    const given = { ...letter, at: Date.now(), signIn: this.options.http.signIn() };
+    const { url, signIn } = this.options.http;
+    const given = { ...letter, url, at: Date.now(), signIn: signIn() };
     this.#letters.set(letter.id, given);
-    keep(this.options.storage, given);
+    keep(this.options.storage, letter.id, given);
+    RETRACTED.delete(letter.body);
     void this.#send(given, 0);
     return true;
   }
@@ -92,19 +99,15 @@ export class Outbox {
   /** Sends at once what waits for its next attempt, or what was refused. */
   retry(id: string): void {
     const letter = this.#letters.get(id);
-    const state = this.#deliveries.get(id)?.state;
-    if (letter !== undefined && (state === "undelivered" || state === "refused")) {
+    // one that is on its way is not sent twice; of one that has its receipt there is none
+    if (letter !== undefined && this.#deliveries.get(id)?.state !== "sending") {
       this.#timers.clear(id);
       void this.#send(letter, 0);
     }
   }
 
   retryAll(): void {
-    for (const id of this.#letters.keys()) {
-      if (this.#deliveries.get(id)?.state === "undelivered") {
-        this.retry(id);
-      }
-    }
+    this.#letters.forEach((_, id) => this.#deliveries.get(id)?.state === "undelivered" && this.retry(id));
   }
 
   /** Takes an answer back that is not on its way at this moment; it may have arrived all the same. */
@@ -113,9 +116,9 @@ export class Outbox {
       return false;
     }
     this.#timers.clear(id);
-    this.#forget(id);
-    this.#deliveries.delete(id);
-    this.options.onChange(id);
+    RETRACTED.add(this.#letters.get(id)?.body ?? "");
+    keep(this.options.storage, id);
+    this.#drop(id);
     return true;
   }
 
@@ -126,6 +129,10 @@ export class Outbox {
   }
 
   async #send(letter: Kept, attempt: number): Promise<void> {
+    if (RETRACTED.has(letter.body)) {
+      this.#drop(letter.id);
+      return;
+    }
     if (!this.#holds(letter)) {
       this.#refuse(letter, TOO_OLD);
       return;
@@ -149,6 +156,12 @@ export class Outbox {
     this.#tell(letter.id, delivery);
   }
 
+  #drop(id: string): void {
+    this.#letters.delete(id);
+    this.#deliveries.delete(id);
+    this.options.onChange(id);
+  }
+
   /** Whether it may still be sent without another press. */
   #holds(letter: Kept): boolean {
     const age = Date.now() - letter.at;
@@ -157,7 +170,7 @@ export class Outbox {
 
   /** An approval that was not taken is forgotten, and asked for again; another answer is kept for whoever wants to try it again. */
   #refuse(letter: Kept, refused: Refusal): void {
-    isApproval(letter) ? this.#forget(letter.id) : keep(this.options.storage, { ...letter, refused });
+    isApproval(letter) ? this.#forget(letter.id) : keep(this.options.storage, letter.id, { ...letter, refused });
     this.#tell(letter.id, refused);
   }
 
@@ -170,7 +183,7 @@ export class Outbox {
 
   #forget(id: string): void {
     this.#letters.delete(id);
-    forget(this.options.storage, id);
+    keep(this.options.storage, id);
   }
 
   #tell(id: string, delivery: Delivery): void {
@@ -185,16 +198,15 @@ function isApproval({ path }: Letter): boolean {
   return path === APPROVE;
 }
 
-const ENDS: ReadonlySet<number> = new Set([404, 409, 410]);
+const ENDS = [404, 409, 410];
 
 function deliveryOf(status: number, body: unknown): Delivery {
   if (status < 300 && isAckReply(body) && body.ok) {
     return { state: "settled", mine: true };
   }
   // the server knows the call and says what became of it: nothing would change by sending again
-  if (ENDS.has(status) && isAckReply(body) && body.reason !== "not_approved") {
-    const outcome = body.status === undefined ? {} : { outcome: body.status };
-    return { state: "settled", mine: false, reason: body.reason ?? "unknown", ...outcome };
+  if (ENDS.includes(status) && isAckReply(body) && body.reason !== "not_approved") {
+    return { state: "settled", mine: false, reason: body.reason ?? "unknown", outcome: body.status };
   }
   return { state: "refused", status, reason: reasonOf(body) };
 }
@@ -205,34 +217,24 @@ const PATHS = ["/api/tools/ack", APPROVE];
 
 function kept(storage: Keep | undefined): Kept[] {
   const keys = Array.from({ length: storage?.length ?? 0 }, (_, index) => storage?.key(index) ?? "");
-  return keys
-    .filter((key) => key.startsWith(PREFIX))
-    .flatMap((key) => {
-      const letter = letterOf(storage?.getItem(key) ?? "");
-      return letter !== undefined && PREFIX + letter.id === key ? [letter] : [];
-    });
+  return keys.flatMap((key) => {
+    const letter = letterOf(storage?.getItem(key) ?? "");
+    return letter !== undefined && PREFIX + letter.id === key ? [letter] : [];
+  });
 }
 
 function letterOf(text: string): Kept | undefined {
   const letter = (parsed(text) ?? {}) as Kept;
-  const isWhole = [letter.id, letter.path, letter.body].every((each) => typeof each === "string");
   // only where answers go: whoever can write to the storage must not choose an address. A page that cannot tell one sign-in
   // from another does not know whose yes it would repeat
-  return isWhole && PATHS.includes(letter.path) ? { ...letter, signIn: letter.signIn || "unknown" } : undefined;
+  return typeof letter.body === "string" && PATHS.includes(letter.path) ? { ...letter, signIn: letter.signIn || "unknown" } : undefined;
 }
 
-function keep(storage: Keep | undefined, letter: Kept): void {
+/** Without a letter the one of this id is forgotten. */
+function keep(storage: Keep | undefined, id: string, letter?: Kept): void {
   try {
-    storage?.setItem(PREFIX + letter.id, JSON.stringify(letter));
+    letter ? storage?.setItem(PREFIX + id, JSON.stringify(letter)) : storage?.removeItem(PREFIX + id);
   } catch {
     // full or forbidden: the answer still lives as long as the page
-  }
-}
-
-function forget(storage: Keep | undefined, id: string): void {
-  try {
-    storage?.removeItem(PREFIX + id);
-  } catch {
-    // as above
   }
 }

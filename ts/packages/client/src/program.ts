@@ -5,6 +5,7 @@ import { Executor, type Handler, type HandlerContext } from "./executor.ts";
 import { type Answer, ask, type Http, reasonOf } from "./http.ts";
 import { parsed } from "./json.ts";
 import { type Letter, Outbox } from "./outbox.ts";
+import { randomId } from "./random-id.ts";
 import { accepted, answered, events } from "./sse.ts";
 import { Cut, Refused } from "./transport.ts";
 import { Timers } from "./wait.ts";
@@ -98,7 +99,7 @@ export class Program {
 
   constructor(private readonly options: ProgramOptions) {
     const { http, clientID, tools } = options;
-    this.#who = { clientID, holder: `${clientID}.p${crypto.randomUUID()}` };
+    this.#who = { clientID, holder: `${clientID}.p${randomId()}` };
     this.#offered = [...tools].map(([id, { run: _, ...tool }]) => ({ id, ...tool }));
     this.#outbox = new Outbox({ http, backOff: soon, send: (letter) => this.#send(letter), onChange: (id) => this.#delivered(id) });
     this.#executor = new Executor({

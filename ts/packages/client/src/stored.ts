@@ -6,7 +6,7 @@ type Facts = ReadonlyMap<string, OpenCall>;
 
 export function talkOf(thread: Thread, facts: Facts): Talk {
   const parts = thread.messages.flatMap((message) => message.parts);
-  const calls = new Map(parts.flatMap((part) => entryOf(part, facts)));
+  const calls = new Map(parts.flatMap((part): [string, Call][] => (part.toolCallId === undefined ? [] : [[part.toolCallId, callOf(part, part.toolCallId, facts)]])));
   const messages = thread.messages.map((message) => ({
     id: message.id,
     role: message.role === "user" ? ("user" as const) : ("assistant" as const),
@@ -32,11 +32,6 @@ function partOf(part: UIPart, id: string): Part[] {
   return part.toolCallId === undefined ? [] : [{ type: "call", callId: part.toolCallId }];
 }
 
-function entryOf(part: UIPart, facts: Facts): [string, Call][] {
-  const id = part.toolCallId;
-  return id === undefined ? [] : [[id, callOf(part, id, facts)]];
-}
-
 function callOf(part: UIPart, id: string, facts: Facts): Call {
   const named = { id, tool: part.type.replace(/^tool-/, "") };
   const input = (part.input ?? {}) as Input;
@@ -55,7 +50,7 @@ function outcomeOf(part: UIPart): Outcome | undefined {
     case "output-error":
       return errorOf(part);
     case "output-denied":
-      return { kind: "denied", ...(part.approval?.reason === undefined ? {} : { reason: part.approval.reason }) };
+      return { kind: "denied", reason: part.approval?.reason ?? "" };
     default:
       return undefined;
   }

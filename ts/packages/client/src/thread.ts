@@ -2,11 +2,12 @@
 // what is asked when; each part's own rules stand in its own file.
 import type { OpenCall, Thread } from "@farhand/protocol";
 import { isOpenCall, isThread } from "@farhand/protocol";
-import { type Call, isOpen, reduce, say, SILENCE, type Talk } from "./call.ts";
+import { isOpen, reduce, say, SILENCE, type Talk } from "./call.ts";
 import { news } from "./feed.ts";
 import { Hands, type HandsOptions } from "./hands.ts";
 import { ask, httpOf, type HttpOptions } from "./http.ts";
 import type { Delivery } from "./outbox.ts";
+import { randomId } from "./random-id.ts";
 import { sseTransport } from "./sse.ts";
 import { joined, talkOf } from "./stored.ts";
 import { Cut, type Frames, Refused, START, type Transport } from "./transport.ts";
@@ -85,7 +86,7 @@ export class LiveThread extends Hands {
   }
 
   send(text: string): void {
-    const id = crypto.randomUUID();
+    const id = randomId();
     this.#talk = say(this.#talk, id, text);
     this.#position = START;
     this.changed();
@@ -204,7 +205,7 @@ export class LiveThread extends Hands {
       return error;
     }
     const status = error instanceof Refused ? error.status : 0;
-    const reason = String((error as Error).message);
+    const reason = (error as Error).message;
     this.#talk = { ...this.#talk, course: { state: "failed", error: reason } };
     this.#connect({ state: "refused", status, reason });
     return "refused";
@@ -241,8 +242,7 @@ export class LiveThread extends Hands {
 
   /** Open calls, in their phase, of which the server was not asked yet who they are for. */
   #news(): string[] {
-    const asked = ({ phase, tool }: Call): boolean => phase === "taken" || !this.executor.handles(tool);
-    const open = [...this.#talk.calls.values()].filter((call) => isOpen(call) && asked(call));
+    const open = [...this.#talk.calls.values()].filter((call) => isOpen(call) && (call.phase === "taken" || !this.executor.handles(call.tool)));
     return open.map((call) => `${call.phase} ${call.id}`).filter((name) => !this.#learned.has(name));
   }
 

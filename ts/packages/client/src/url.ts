@@ -4,6 +4,5 @@ export function openable(text: string): URL | undefined {
     return undefined;
   }
   const url = new URL(text);
-  const plain = url.username === "" && url.password === "";
-  return plain && (url.protocol === "http:" || url.protocol === "https:") ? url : undefined;
+  return url.username + url.password === "" && /^https?:$/.test(url.protocol) ? url : undefined;
 }

@@ -1,5 +1,6 @@
 // The stream over one WebSocket for all threads of a page. It has no positions: a resumed answer comes whole.
 import { type Chunk, isChunk } from "@farhand/protocol";
+import { randomId } from "./random-id.ts";
 import { Cut, type Frame, type Frames, Refused, type Transport } from "./transport.ts";
 import { SILENCE_MS } from "./wait.ts";
 
@@ -103,7 +104,7 @@ class Line {
   constructor(private readonly options: SocketOptions) {}
 
   async request(frame: object, signal: AbortSignal): Promise<Exchange> {
-    const requestId = crypto.randomUUID();
+    const requestId = randomId();
     const socket = await (this.#socket ??= this.#open());
     const leave = (): void => exchange.push({ type: "error", error: new Cut() });
     const exchange = new Exchange(() => {

@@ -36,7 +36,7 @@ beforeEach(() => {
 });
 afterEach(() => void vi.useRealTimers());
 
-const open = (): Outbox => new Outbox({ http: server.http, storage, backOff: () => 5_000, onChange: () => undefined });
+const open = (url = ""): Outbox => new Outbox({ http: { ...server.http, url }, storage, backOff: () => 5_000, onChange: () => undefined });
 const pass = (ms: number): Promise<unknown> => vi.advanceTimersByTimeAsync(ms);
 const stateOf = (outbox: Outbox, id: string): Delivery | undefined => outbox.deliveries.get(id);
 
@@ -143,7 +143,7 @@ it("an approval is not sent after a reload by a page that cannot tell one sign-i
   outbox.close();
   server.reply = 200;
   open().recover();
-  storage.setItem("farhand:answer:apr_1", JSON.stringify(YES));
+  storage.setItem("farhand:answer:apr_1", JSON.stringify({ ...YES, url: "" }));
   open().recover();
   await pass(100_000);
   expect(server.asked.length).toBe(2);
@@ -180,6 +180,54 @@ it("another answer that finds no server is sent until it is received, however lo
   after.recover();
   await pass(0);
   expect(stateOf(after, "call_1")).toEqual({ state: "settled", mine: true });
+});
+
+it("an answer that was taken back is not sent by another thread of the page that has found it, too", async () => {
+  requirement("approval:same-sign-in");
+  server.reply = "away";
+  for (const letter of [YES, ANSWER]) {
+    const first = open();
+    first.put(letter);
+    await pass(0);
+    const second = open();
+    second.recover();
+    await pass(0);
+    expect(first.discard(letter.id)).toBe(true);
+    server.reply = 200;
+    const { length } = server.asked;
+    await pass(50_000);
+    expect(server.asked.length).toBe(length);
+    expect(stateOf(second, letter.id)).toBeUndefined();
+    server.reply = "away";
+  }
+});
+
+it("an answer that was changed is not sent as it was by another thread of the page", async () => {
+  server.reply = "away";
+  const first = open();
+  first.put(ANSWER);
+  await pass(0);
+  const second = open();
+  second.recover();
+  await pass(0);
+  first.discard(ANSWER.id);
+  server.reply = 200;
+  first.put({ ...ANSWER, body: "another" });
+  await pass(0);
+  const { length } = server.asked;
+  await pass(50_000);
+  expect(server.asked.slice(length)).toEqual([]);
+});
+
+it("an answer is sent to the server that asked, and to no other one of the page", async () => {
+  server.reply = "away";
+  open().put(ANSWER);
+  await pass(0);
+  const { length } = server.asked;
+  open("http://127.0.0.2:9").recover();
+  await pass(50_000);
+  expect(server.asked.slice(length).filter((url) => url.startsWith("http://127.0.0.2"))).toEqual([]);
+  expect(storage.length).toBe(1);
 });
 
 it("the name of farhand's own sign-in is read from its cookie", () => {

@@ -2,9 +2,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Chunk } from "@farhand/protocol";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
-import { type Call, Executor, httpOf, openable, Outbox, reduce, SILENCE, type Talk } from "../src/index.ts";
+import { type Call, Executor, httpOf, LiveThread, openable, Outbox, reduce, SILENCE, type Talk } from "../src/index.ts";
 import { chunkOf } from "../src/transport.ts";
 import { Memory } from "./page.ts";
 
@@ -132,6 +132,16 @@ it("only absolute http and https addresses can be opened", () => {
   ]) {
     expect(openable(text), text).toBeUndefined();
   }
+});
+
+it("a page that was not loaded over https can talk, too: a browser gives it no `randomUUID`", async () => {
+  vi.stubGlobal("crypto", { getRandomValues: (numbers: Uint32Array) => numbers.fill(7) });
+  const bodies: string[] = [];
+  const thread = new LiveThread({ threadId: "t", storage: null, fetch: (_, init) => (bodies.push(String(init?.body)), Promise.reject(new TypeError("away"))) });
+  thread.send("Hello");
+  await vi.waitFor(() => expect(bodies).toHaveLength(1));
+  thread.close();
+  expect(JSON.parse(bodies[0] ?? "")).toMatchObject({ messages: [{ id: "7-7-7-7" }] });
 });
 
 it("a letter in the storage that is broken, or addressed elsewhere, is not sent", async () => {

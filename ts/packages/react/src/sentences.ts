@@ -1,6 +1,6 @@
 // Calls in the words of a person: what is asked, and what came of it. Pure.
-import { type Call, openable } from "@farhand/client";
-import type { CardView, Kind } from "./view.ts";
+import { openable } from "@farhand/client";
+import type { CardView, Kind, Refusal } from "./view.ts";
 import { type Words, WORDS } from "./words.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -10,7 +10,7 @@ type Of = Pick<CardView, "call" | "tool" | "title"> & { readonly kind?: Kind };
 
 /** The question itself: as the input has it, else as the tool is called, else as its card asks it. */
 export function questionOf(view: Of, words: Words = WORDS): string {
-  const input = inputIn(view.call);
+  const input = inputOf(view);
   const told = ["message", "question", "prompt", "title"].map((name) => input[name]);
   const named = view.title ?? view.tool?.title;
   return told.find((each): each is string => typeof each === "string" && each !== "") ?? (named || kindTitle(view.kind, input, words) || toolTitle(view));
@@ -49,7 +49,13 @@ export function announcementOf(view: Of, words: Words = WORDS): string {
   return view.call.phase === "asking" ? words.announceApproval(title, words.parameters(Object.keys(view.call.input).length)) : title;
 }
 
-function inputIn(call: Call): Fields {
+/** Of a sign-in that is over a server speaks as programs need it. */
+export function refusalWords({ status, reason }: Refusal, words: Words): string {
+  return status === 401 ? words.signedOut : status === 0 ? `${words.notDelivered}.` : reason;
+}
+
+/** The input by its fields; of what is still being written there are none. */
+export function inputOf({ call }: Pick<CardView, "call">): Fields {
   return call.phase === "writing" ? {} : fieldsOf(call.input);
 }
 
@@ -92,6 +98,23 @@ export function durationOf(ms: number): string {
     return `${ms} ms`;
   }
   return ms < 60_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
+}
+
+export function timeLeft(deadline: number, now: number, words: Words = WORDS): string {
+  const seconds = Math.max(0, Math.ceil((deadline - now) / 1_000));
+  return seconds < 3_600 ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}` : longTime(seconds, words);
+}
+
+/** `2 min`, `1 hour`, `5 hours`, `3 days`. */
+export function longTime(seconds: number, words: Words = WORDS): string {
+  if (seconds < 60) {
+    return `${Math.floor(seconds)} s`;
+  }
+  if (seconds < 3_600) {
+    return `${Math.floor(seconds / 60)} min`;
+  }
+  const hours = Math.round(seconds / 3_600);
+  return hours < 48 ? words.hours(hours) : words.days(Math.round(hours / 24));
 }
 
 /** `40 %`, `3 of 12`, `3/12`; undefined if the words hold no share. */

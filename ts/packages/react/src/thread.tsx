@@ -37,20 +37,19 @@ export interface HostOptions {
 
 /** Opens the thread for as long as the component is there. Handlers and transport are those of its first render. */
 export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}): ThreadHost {
-  const thread = useMemo(() => new LiveThread({ onUnknown: "card", ...options }), [options.threadId, options.url]);
+  const life = useMemo(() => ({ thread: new LiveThread({ onUnknown: "card", ...options }), mounts: 0 }), [options.threadId, options.url]);
+  const { thread } = life;
   const state = useSyncExternalStore(thread.subscribe, () => thread.state, () => thread.state);
   const memory = useMemory(state);
   const ends = useEnds(thread.http, thread.id, state);
-  const lives = useRef(0);
   useEffect(() => {
-    lives.current += 1;
-    const life = lives.current;
-    if (life === 1) {
+    const mount = (life.mounts += 1);
+    if (mount === 1) {
       void thread.open();
     }
     // React mounts twice in development: a thread is closed only when nobody has come back for it
-    return () => void setTimeout(() => lives.current === life && (thread.close(), (lives.current = 0)));
-  }, [thread]);
+    return () => void setTimeout(() => life.mounts === mount && (thread.close(), (life.mounts = 0)));
+  }, [life, thread]);
   // a program that does not begin is told as away after a while, though nothing is heard
   const now = useNow(isAskedElsewhere(state.facts));
   return useMemo(() => {

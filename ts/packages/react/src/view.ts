@@ -1,8 +1,6 @@
 // What a card shows of a call: its kind, its state, its words. Pure, so that every state can be looked at.
 import type { Call, Delivery, OpenCall, ThreadState } from "@farhand/client";
 import type { ToolFacts } from "./guess.ts";
-import { doneWords } from "./sentences.ts";
-import { WORDS } from "./words.ts";
 
 export const KINDS = [
   "confirm", "text", "select", "file", "photo", "location", "open_page", "clipboard", "color", "form", "approval", "unknown",
@@ -10,14 +8,16 @@ export const KINDS = [
 
 export type Kind = (typeof KINDS)[number];
 
+/** Why an answer was not taken. Status 401 is a sign-in that is over; with 0 this page did not send it any more. */
+export type Refusal = Pick<Extract<Delivery, { state: "refused" }>, "status" | "reason">;
+
 /** The states of UX, each with only its own fields. */
 export type CardState =
-  | { readonly name: "writing" | "running" | "sending" | "elsewhere" }
-  | { readonly name: "open" | "parked"; readonly deadline: number | undefined; /** Why an answer that was given has to be given again. */ readonly note?: string }
+  | { readonly name: "writing" | "running" | "sending" | "elsewhere" | "done" }
+  | { readonly name: "open" | "parked"; readonly deadline: number | undefined; /** Why an answer that was given has to be given again. */ readonly refusal?: Refusal }
   | { readonly name: "no-client"; readonly client: string; readonly since: number }
   | { readonly name: "undelivered"; readonly retryAt: number }
-  | { readonly name: "refused"; readonly reason: string; readonly canRetry: boolean }
-  | { readonly name: "done"; readonly words: string }
+  | { readonly name: "refused"; readonly refusal: Refusal }
   /** Cancelled: somebody stopped it, and nothing broke. */
   | { readonly name: "failed"; readonly words: string; readonly isCancelled?: boolean }
   /** A choice of the person, and no error: Skip, or No to what a browser would have done. */
@@ -87,7 +87,7 @@ export function viewOf(known: Known, call: Call, memory: Memory, now: number = D
   const kind = call.phase === "asking" ? "approval" : kindOf(card);
   const executor = fact?.executor ?? tool?.executor ?? "frontend";
   const view: CardView = {
-    call, kind, executor, card, state: stateOf(known, call, kind, { memory, now }), tookMs: ended?.tookMs, title: ended?.title ?? fact?.callTitle, summary: ended?.summary,
+    call, kind, executor, card, state: stateOf(known, call, { memory, now }), tookMs: ended?.tookMs, title: ended?.title ?? fact?.callTitle, summary: ended?.summary,
     isEdited: ended?.isEdited ?? memory.edited?.has(call.id), isAlwaysAllowed: ended?.isAlwaysAllowed, answeredBy: ended?.answeredBy,
   };
   return tool === undefined ? view : { ...view, tool };
@@ -103,18 +103,18 @@ export function kindOf(card: string | null | undefined): Kind {
   return KINDS.find((kind) => kind === card) ?? "unknown";
 }
 
-function stateOf(known: Known, call: Call, kind: Kind, { memory, now }: { memory: Memory; now: number }): CardState {
+function stateOf(known: Known, call: Call, { memory, now }: { memory: Memory; now: number }): CardState {
   if (call.phase === "writing") {
     return { name: "writing" };
   }
   const delivery = known.deliveries.get(call.phase === "asking" ? call.approvalId : call.id);
   if (call.phase === "settled") {
-    return settledState(call, kind, { delivery, memory, ended: known.ends?.get(call.id) });
+    return settledState(call, { delivery, memory, ended: known.ends?.get(call.id) });
   }
   const fact = known.facts.get(call.id);
   if (call.phase === "asking" && delivery?.state === "refused") {
     // nothing that somebody would allow again stands behind a button without being shown
-    return openState(known, call, { fact, now, note: WORDS.decideAgain(reasonOf(delivery)) });
+    return openState(known, call, { fact, now, refusal: delivery });
   }
   if (delivery !== undefined) {
     return onItsWay(delivery);
@@ -142,24 +142,16 @@ export function isAskedElsewhere(facts: Known["facts"]): boolean {
 interface Open {
   readonly fact: OpenCall | undefined;
   readonly now: number;
-  readonly note?: string;
+  readonly refusal?: Refusal;
 }
 
-function openState({ course }: Known, call: Call, { fact, now, note }: Open): CardState {
+function openState({ course }: Known, call: Call, { fact, now, refusal }: Open): CardState {
   if (fact?.executor === "client" && call.phase !== "asking") {
     const since = Date.parse(fact.openedAt);
     return Math.abs(now - since) < TAKEN_WITHIN_MS ? { name: "running" } : { name: "no-client", client: fact.clientId ?? call.tool, since };
   }
   const deadline = fact?.deadline == null ? undefined : Date.parse(fact.deadline);
-  return { name: course.state === "parked" ? "parked" : "open", deadline, ...(note === undefined ? {} : { note }) };
-}
-
-/** Not signed in, too slow, too often: the same answer may be taken later. Others are refused for what they say. */
-const MENDS_ITSELF: ReadonlySet<number> = new Set([401, 408, 429]);
-
-/** Of a sign-in that is over a server speaks as programs need it. */
-function reasonOf({ status, reason }: Extract<Delivery, { state: "refused" }>): string {
-  return status === 401 ? WORDS.signedOut : reason;
+  return { name: course.state === "parked" ? "parked" : "open", deadline, ...(refusal === undefined ? {} : { refusal }) };
 }
 
 function onItsWay(delivery: Delivery): CardState {
@@ -167,7 +159,7 @@ function onItsWay(delivery: Delivery): CardState {
     case "undelivered":
       return { name: "undelivered", retryAt: delivery.retryAt };
     case "refused":
-      return { name: "refused", reason: reasonOf(delivery), canRetry: MENDS_ITSELF.has(delivery.status) };
+      return { name: "refused", refusal: delivery };
     case "sending":
       return { name: "sending" };
     case "settled":
@@ -185,7 +177,7 @@ interface Past {
   readonly ended: Ended | undefined;
 }
 
-function settledState(call: Extract<Call, { phase: "settled" }>, kind: Kind, { delivery, memory, ended }: Past): CardState {
+function settledState(call: Extract<Call, { phase: "settled" }>, { delivery, memory, ended }: Past): CardState {
   const { outcome } = call;
   switch (outcome.kind) {
     case "denied":
@@ -198,7 +190,7 @@ function settledState(call: Extract<Call, { phase: "settled" }>, kind: Kind, { d
       return { name: "failed", words: outcome.reason, isCancelled: true };
     case "success": {
       const isElsewhere = memory.seenOpen.has(call.id) && !mayBeMine(delivery);
-      return isElsewhere ? { name: "elsewhere" } : { name: "done", words: doneWords(kind, call.input, outcome.output) };
+      return isElsewhere ? { name: "elsewhere" } : { name: "done" };
     }
   }
 }
@@ -228,21 +220,4 @@ function failedState(error: string, ended: Ended | undefined): CardState {
   }
   const late = ended === undefined ? TIMED_OUT.exec(error) : null;
   return late === null ? { name: "failed", words: error } : { name: "timed-out", afterSec: late[1] === undefined ? undefined : Number(late[1]) };
-}
-
-export function timeLeft(deadline: number, now: number): string {
-  const seconds = Math.max(0, Math.ceil((deadline - now) / 1_000));
-  return seconds < 3_600 ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}` : longTime(seconds);
-}
-
-/** `2 min`, `1 hour`, `5 hours`, `3 days`. */
-export function longTime(seconds: number): string {
-  if (seconds < 60) {
-    return `${Math.floor(seconds)} s`;
-  }
-  if (seconds < 3_600) {
-    return `${Math.floor(seconds / 60)} min`;
-  }
-  const hours = Math.round(seconds / 3_600);
-  return hours === 1 ? "1 hour" : hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`;
 }

@@ -19,6 +19,8 @@ export const WORDS = {
   sendAnswer: "Send answer",
   sendingAnswer: "Sending your answer",
   browserSaidNo: "The browser said no",
+  hours: (count: number): string => plural(count, "hour"),
+  days: (count: number): string => plural(count, "day"),
   timeLeft: (time: string): string => `Time left: ${time}`,
   saved: (time: string | undefined): string => (time === undefined ? "Saved. You can answer later." : `Saved. You have ${time} to answer.`),
 

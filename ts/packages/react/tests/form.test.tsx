@@ -91,7 +91,7 @@ it("while the answer is on its way everything is off, and what was typed is ther
   rerender(at({ name: "sending" }));
   const controls = [...document.querySelectorAll<HTMLInputElement>("input, select, button")];
   expect(controls.filter((each) => !each.matches(":disabled, fieldset:disabled *"))).toEqual([]);
-  rerender(at({ name: "refused", reason: "No.", canRetry: false }));
+  rerender(at({ name: "refused", refusal: { status: 422, reason: "No." } }));
   rerender(at());
   expect((screen.getByLabelText("Your name") as HTMLInputElement).value).toBe("Ada");
 });

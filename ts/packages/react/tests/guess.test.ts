@@ -41,7 +41,7 @@ it("a card that a tool names is not guessed, nor one of a program or of an appro
 
 it("a call that is over has the card of its tool, and is shown where that ran", () => {
   const call = { id: "c", tool: "t", phase: "settled", input: {}, outcome: { kind: "success", output: { hex: "#00aa33" } } } as const;
-  const view = { call, kind: "unknown", executor: "frontend", state: { name: "done", words: "" } } as const;
+  const view = { call, kind: "unknown", executor: "frontend", state: { name: "done" } } as const;
   const guessed = tool({ message: TEXT }, YES_NO);
   const shown = [{ ...guessed, card: "color" }, { ...guessed, executor: "server" }, guessed].map((facts) => withTool(view, facts));
   expect(shown.map(({ kind, executor }) => [kind, executor])).toEqual([["color", "frontend"], ["unknown", "server"], ["confirm", "frontend"]]);

@@ -62,6 +62,21 @@ it("a page says it in its own words", () => {
   expect(screen.getByRole("button", { name: "No" })).toBeTruthy();
 });
 
+it("why an answer has to be given again, and how long there is for it, is said in the page's words, too", () => {
+  requirement("cards:own");
+  const call: Call = { id: "c", tool: "delete_file", phase: "asking", input: { path: "a" }, approvalId: "a" };
+  const german = { signedOut: "Abgemeldet.", notDelivered: "Nicht angekommen", decideAgain: (reason: string) => `${reason} Bitte neu entscheiden.`, days: (count: number) => `${count} Tage`, saved: (time: string | undefined) => `Noch ${time}.` };
+  const shown = (state: CardView["state"]): string | null => {
+    cleanup();
+    render(<CardList host={host([{ call, kind: "approval", state, executor: "server" }])} words={german} />);
+    return document.body.textContent;
+  };
+  const parked = { name: "parked", deadline: Date.now() + 3 * 86_400_000 } as const;
+  expect(shown({ ...parked, refusal: { status: 401, reason: "unauthenticated" } })).toMatch(/Abgemeldet\. Bitte neu entscheiden\..*Noch 3 Tage\./);
+  expect(shown({ ...parked, refusal: { status: 0, reason: "Your answer did not reach the server." } })).toContain("Nicht angekommen. Bitte neu entscheiden.");
+  expect(shown({ ...parked, refusal: { status: 403, reason: "May not approve." } })).toContain("May not approve. Bitte neu entscheiden.");
+});
+
 const guessed = (kind: CardView["kind"], input: Record<string, unknown>, more: Partial<CardView> = {}): CardView => ({ call: { id: `call_${kind}`, tool: "overwrite_file", phase: "ready", input }, kind, state: { name: "open", deadline: undefined }, executor: "frontend", ...more });
 
 it("a question of a tool's own shows its title and all of its input", () => {
@@ -89,7 +104,7 @@ it("a title that is a question keeps its own question mark", () => {
 });
 
 let calls = 0;
-const over = (more: Partial<CardView>): CardView => ({ call: { id: `c${(calls += 1)}`, tool: "delete_file", phase: "settled", input: { path: "a" }, outcome: { kind: "success", output: { deleted: "a" } } }, kind: "unknown", state: { name: "done", words: "" }, executor: "server", ...more });
+const over = (more: Partial<CardView>): CardView => ({ call: { id: `c${(calls += 1)}`, tool: "delete_file", phase: "settled", input: { path: "a" }, outcome: { kind: "success", output: { deleted: "a" } } }, kind: "unknown", state: { name: "done" }, executor: "server", ...more });
 
 it("a call that was always allowed says so, and that is taken back there", async () => {
   requirement("cards:marks");
@@ -110,7 +125,7 @@ it("a call that was always allowed says so, and that is taken back there", async
 it("a page that was opened is told as that, and any other as the question that its card asked", () => {
   const call = (phase: object): Call => ({ id: `c${(calls += 1)}`, tool: "open_url", input: { url: "https://pages.example/a" }, phase: "settled", ...phase }) as Call;
   const page = (state: CardView["state"]): CardView => over({ kind: "open_page", executor: "frontend", state, call: call({ outcome: { kind: "success", output: { url: "https://pages.example/a", viewKey: "v" } } }) });
-  render(<CardHostProvider host={host()}><Rows views={[page({ name: "done", words: "" }), page({ name: "skipped" })]} /><ToolCard view={page({ name: "timed-out", afterSec: 60 })} /></CardHostProvider>);
+  render(<CardHostProvider host={host()}><Rows views={[page({ name: "done" }), page({ name: "skipped" })]} /><ToolCard view={page({ name: "timed-out", afterSec: 60 })} /></CardHostProvider>);
   expect([...document.querySelectorAll(".fh-title")].map(({ textContent }) => textContent)).toEqual(["Page opened", "Open pages.example", "Timed out: “Open pages.example”"]);
 });
 

@@ -4,7 +4,7 @@ import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { type CardHost, CardHostProvider, CardList, type CardState, type CardView, ToolCard, viewOf } from "../src/index.ts";
-import { timeLeft } from "../src/view.ts";
+import { timeLeft } from "../src/sentences.ts";
 
 // the clock stands still: what a card says of time must not depend on how long it took to show it
 const NOW = Date.parse("2026-11-01T09:00:00.000Z");
@@ -33,8 +33,8 @@ const STATES: [CardState, Call, string[]][] = [
   [{ name: "running" }, call, ["Running in this browser"]],
   [{ name: "sending" }, call, ["Sending", "Yes"]],
   [{ name: "undelivered", retryAt: NOW + 3_500 }, call, ["Your answer did not reach the server", "Still here and not lost. Trying again in 4 s.", "Try now", "Change answer"]],
-  [{ name: "refused", reason: "errorText is larger than 4096 bytes.", canRetry: false }, call, ["The server did not take your answer", "errorText is larger"]],
-  [{ name: "done", words: "yes" }, settled, ["Delete 12 old drafts?", "yes"]],
+  [{ name: "refused", refusal: { status: 422, reason: "errorText is larger than 4096 bytes." } }, call, ["The server did not take your answer", "errorText is larger"]],
+  [{ name: "done" }, settled, ["Delete 12 old drafts?", "yes"]],
   [{ name: "elsewhere" }, settled, ["Answered in another tab"]],
   [{ name: "timed-out", afterSec: 60 }, settled, ["Timed out: “Delete 12 old drafts?”", "No answer within 60 s", "Ask me again"]],
   [{ name: "denied", reason: "Wrong address" }, settled, ["Denied: “Wrong address”", "Denied"]],
@@ -82,7 +82,7 @@ it("an edit that was refused is there again with what was typed", () => {
   fireEvent.click(screen.getByRole("button", { name: "Edit" }));
   fireEvent.change(screen.getByRole("textbox"), { target: { value: "../new.txt" } });
   rerender(page({ name: "sending" }));
-  rerender(page({ name: "refused", reason: "It does not fit.", canRetry: false }));
+  rerender(page({ name: "refused", refusal: { status: 422, reason: "It does not fit." } }));
   expect(screen.queryByRole("textbox")).toBeNull();
   rerender(page({ name: "open", deadline: undefined }));
   expect(screen.getByRole<HTMLTextAreaElement>("textbox").value).toBe("../new.txt");

@@ -58,7 +58,7 @@ export function ThreadItem({ row, isHere, isWaiting, lists }: ThreadItemProps): 
       <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} title={title} className={`${ITEM} ${isHere ? "is-here" : ""} py-1 [@media(hover:none)]:pr-15`}>
         <Icon size={15} className="shrink-0 text-muted" aria-hidden="true" />
         <span className="title line-clamp-2 min-w-0 flex-1 leading-[1.4] wrap-anywhere">{title}</span>
-        {isWaiting && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber group-focus-within:opacity-0 group-hover:opacity-0"><span className="sr-only">{words.waitingForYou}</span></span>}
+        {isWaiting && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber forced-color-adjust-none group-focus-within:opacity-0 group-hover:opacity-0"><span className="sr-only">{words.waitingForYou}</span></span>}
       </a>
       <span className="absolute inset-y-0 right-1 flex items-center">
         <button type="button" aria-label={fill(words.renameChat, { title })} title={words.rename} onClick={() => setRenamed(true)} className={`${SMALL} hover:text-text`}><Pencil size={13} aria-hidden="true" /></button>

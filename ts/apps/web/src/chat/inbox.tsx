@@ -5,9 +5,10 @@ import { AllowButton, type CardHost, CardHostProvider, type CardView, isAskedEls
 import { Inbox as InboxIcon } from "lucide-react";
 import { type ReactNode, useMemo, useRef, useState } from "react";
 import { HTTP } from "../server.ts";
+import { useCardWords } from "./card-words.ts";
 import { hrefOf } from "./route.ts";
 import { useHands, useSite } from "./site.ts";
-import { fill, useCardWords, useWords, type Words } from "./words.ts";
+import { fill, useWords, type Words } from "./words.ts";
 
 interface Question {
   readonly fact: OpenCall;

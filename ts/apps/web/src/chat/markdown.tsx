@@ -49,7 +49,34 @@ export function sectionsOf(text: string): readonly string[] {
   return sections.map((lines) => lines.join("\n"));
 }
 
-const PLUGINS = [remarkGfm];
+interface Node {
+  readonly type: string;
+  readonly value?: string;
+  children?: readonly Node[];
+}
+
+/** Lists in lists, 25 of them. More is nothing that anybody reads, and a few hundred bring a browser down. */
+const DEEPEST = 50;
+
+/** What is nested deeper is shown as it was written. */
+function asTextIfTooDeep(): (root: Node, file: unknown) => void {
+  return (root, file) => {
+    if (isDeeperThan(DEEPEST, root)) {
+      root.children = [{ type: "code", value: String(file) }];
+    }
+  };
+}
+
+/** Level by level: a function that calls itself would be brought down by what it looks for. */
+function isDeeperThan(levels: number, root: Node): boolean {
+  let level: readonly Node[] = [root];
+  for (let depth = 0; depth <= levels && level.length > 0; depth += 1) {
+    level = level.flatMap(({ children = [] }) => children);
+  }
+  return level.length > 0;
+}
+
+const PLUGINS = [remarkGfm, asTextIfTooDeep];
 const OWN_FILE = /^(?:\/[^?#\\]*)?(?:\/api\/files\/)?(blob_[0-9a-f]{32})$/;
 
 /** http and https, places in the text itself, and files of this server. */

@@ -4,12 +4,13 @@ import { ArrowDown } from "lucide-react";
 import { type ReactNode, useCallback, useRef } from "react";
 import type { UIMessage } from "ai";
 import { useAbout } from "./about.ts";
+import { useCardWords } from "./card-words.ts";
 import type { Conversation } from "./conversation.ts";
 import { Answer, Said } from "./message.tsx";
 import { PLAIN, runHref } from "./parts.tsx";
 import { STATE_WORDS } from "./run-state.ts";
 import { useStickyEnd } from "./scroll.ts";
-import { fill, useCardWords, useWords, type Words } from "./words.ts";
+import { fill, useWords, type Words } from "./words.ts";
 
 export function Talk({ talk }: { talk: Conversation }): ReactNode {
   const words = useWords();

@@ -2,7 +2,7 @@
 import { type CardView, Rows, ToolCard } from "@farhand/react";
 import type { FileUIPart, UIMessage } from "ai";
 import { FileText, Pencil, RefreshCw } from "lucide-react";
-import { type KeyboardEvent, lazy, memo, type ReactNode, Suspense, useEffect, useState } from "react";
+import { Component, type KeyboardEvent, lazy, memo, type ReactNode, Suspense, useEffect, useState } from "react";
 import { toolPartOf } from "./calls.ts";
 import type { Conversation } from "./conversation.ts";
 import { CopyButton, IconButton, MAIN, PLAIN } from "./parts.tsx";
@@ -13,6 +13,19 @@ const Rendered = lazy(() => import("./markdown.tsx").catch(() => ({ default: Pla
 
 function Plain({ text }: { text: string }): ReactNode {
   return <p className="wrap-anywhere whitespace-pre-wrap">{text}</p>;
+}
+
+/** What a Markdown renderer cannot read must not take the page with it. */
+class OrPlain extends Component<{ readonly text: string; readonly children: ReactNode }, { readonly hasFailed: boolean }> {
+  override readonly state = { hasFailed: false };
+
+  static getDerivedStateFromError(): { readonly hasFailed: boolean } {
+    return { hasFailed: true };
+  }
+
+  override render(): ReactNode {
+    return this.state.hasFailed ? <Plain text={this.props.text} /> : this.props.children;
+  }
 }
 
 const ACTIONS = "flex h-7 items-center gap-0.5 opacity-0 transition-opacity group-hover:opacity-100 group-focus-within:opacity-100 [@media(hover:none)]:opacity-100";
@@ -109,7 +122,7 @@ export function Answer({ message, views, isLast, isOver, regenerate }: AnswerPro
       {blocks.map((block) => {
         switch (block.kind) {
           case "text":
-            return <Suspense key={block.key} fallback={<Plain text={block.text} />}><Rendered text={block.text} /></Suspense>;
+            return <OrPlain key={block.key} text={block.text}><Suspense fallback={<Plain text={block.text} />}><Rendered text={block.text} /></Suspense></OrPlain>;
           case "thought":
             return <Thought key={block.key} id={block.key} text={block.text} isNow={block.isNow} />;
           case "calls":

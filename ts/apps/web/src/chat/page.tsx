@@ -1,4 +1,5 @@
 // The chat page: chats, talk, side panel. Owns which of them is seen; each view owns itself.
+import { randomId } from "@farhand/client";
 import type { About } from "@farhand/protocol";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { SIGN_IN } from "../server.ts";
@@ -13,7 +14,7 @@ import { useHands, useSite } from "./site.ts";
 import type { Starter } from "./starters.ts";
 import { useTools } from "./tools.ts";
 import { TopBar } from "./top-bar.tsx";
-import { CardWordsProvider, cardWordsOf, fill, useWords, wordsOf, WordsProvider } from "./words.ts";
+import { fill, useWords, wordsOf, WordsProvider } from "./words.ts";
 
 // asked for at once, and not waited for: chats and their list are there first
 const loading = untilLoaded(() => import("./chat-view.tsx"));
@@ -31,10 +32,9 @@ interface Draft {
 export function ChatPage(): ReactNode {
   const about = useAskedAbout();
   const words = useMemo(() => wordsOf(about?.words), [about]);
-  const cardWords = useMemo(() => cardWordsOf(about?.words), [about]);
   return (
     <AboutProvider value={about}>
-      <WordsProvider value={words}><CardWordsProvider value={cardWords}><Columns about={about} /></CardWordsProvider></WordsProvider>
+      <WordsProvider value={words}><Columns about={about} /></WordsProvider>
     </AboutProvider>
   );
 }
@@ -46,16 +46,16 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
   const tools = useTools();
   const [page, setPage] = usePanel(route);
   const [isMenuOpen, setMenuOpen] = useState(false);
-  const [draft, setDraft] = useState<Draft>(() => ({ id: crypto.randomUUID() }));
+  const [draft, setDraft] = useState<Draft>(() => ({ id: randomId() }));
   if (route.view === "new" && draft.prompt !== undefined) {
     // left before it was sent
-    setDraft({ id: crypto.randomUUID() });
+    setDraft({ id: randomId() });
   }
   // there before the first answer is
   useEffect(() => void untilLoaded(() => import("./message-list.tsx")), []);
   useEffect(() => setMenuOpen(false), [route.view === "chat" ? route.id : route.view]);
   const begin = (prompt?: string): void => {
-    const next = { id: crypto.randomUUID(), ...(prompt === undefined ? {} : { prompt }) };
+    const next = { id: randomId(), ...(prompt === undefined ? {} : { prompt }) };
     if (prompt !== undefined) {
       go({ view: "chat", id: next.id });
     }
@@ -63,7 +63,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
   };
   const onStarter = ({ prompt }: Starter): void => begin(prompt);
   // a prompt that stayed here would be sent again by each return to its chat
-  const onPromptSent = (): void => setDraft({ id: crypto.randomUUID() });
+  const onPromptSent = (): void => setDraft({ id: randomId() });
   const id = route.view === "chat" ? route.id : draft.id;
   const title = lists.threads.find((row) => row.id === id)?.title;
   const place = route.view === "inbox" ? words.inbox : route.view === "new" ? "" : (title ?? "");
@@ -137,7 +137,7 @@ function usePanel(route: Route): [OpenedPage | undefined, (page: OpenedPage | un
   const site = useSite();
   const [page, setPage] = useState<OpenedPage>();
   const open = useCallback((url: URL): string => {
-    const key = `panel-${crypto.randomUUID().slice(0, 8)}`;
+    const key = `panel-${randomId().slice(0, 8)}`;
     setPage({ url, key });
     return key;
   }, []);

@@ -41,7 +41,11 @@ export function CopyButton({ text, label, className = "" }: { text: string; labe
     const timer = done === undefined ? undefined : setTimeout(() => setDone(undefined), TOLD_MS);
     return () => clearTimeout(timer);
   }, [done]);
-  const copy = (): void => void navigator.clipboard.writeText(text).then(() => setDone("copied"), () => setDone("failed"));
+  const copy = (): void => {
+    // a page that was not loaded over https has no clipboard
+    const copied = navigator.clipboard?.writeText(text) ?? Promise.reject(new Error("no clipboard"));
+    void copied.then(() => setDone("copied"), () => setDone("failed"));
+  };
   const told = done === "copied" ? words.copied : done === "failed" ? words.copyFailed : "";
   return (
     <>

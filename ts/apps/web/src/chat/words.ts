@@ -1,6 +1,5 @@
 // Every word that the chat page says, in one table. The server may replace any of them (`words` of `/api/about`), in another
 // language for one; `{name}` stands for what changes.
-import { type Words as CardWords, WORDS as CARD_WORDS } from "@farhand/react";
 import { createContext, useContext } from "react";
 
 export const ENGLISH = {
@@ -151,21 +150,6 @@ export function wordsOf(given: Readonly<Record<string, unknown>> | null | undefi
   return own.length === 0 ? ENGLISH : { ...ENGLISH, ...Object.fromEntries(own) };
 }
 
-const OF_CARDS = "cards.";
-
-/** The same for the words of the cards, as `cards.skip`. Those that are made of something take it as `{1}`, `{2}` and so on. */
-export function cardWordsOf(given: Readonly<Record<string, unknown>> | null | undefined): Partial<CardWords> {
-  const own = Object.entries(given ?? {}).flatMap(([name, word]): [string, unknown][] => {
-    const key = name.startsWith(OF_CARDS) ? name.slice(OF_CARDS.length) : "";
-    const ours: unknown = Object.hasOwn(CARD_WORDS, key) ? CARD_WORDS[key as keyof CardWords] : undefined;
-    if (typeof word !== "string" || ours === undefined) {
-      return [];
-    }
-    return [[key, typeof ours === "string" ? word : (...values: unknown[]) => word.replace(/\{(\d)\}/g, (_, place: string) => String(values[Number(place) - 1] ?? ""))]];
-  });
-  return Object.fromEntries(own) as Partial<CardWords>;
-}
-
 export function fill(words: string, values: Readonly<Record<string, string | number>>): string {
   return words.replace(/\{(\w+)\}/g, (whole, name: string) => (Object.hasOwn(values, name) ? String(values[name]) : whole));
 }
@@ -173,14 +157,6 @@ export function fill(words: string, values: Readonly<Record<string, string | num
 const WordsContext = createContext<Words>(ENGLISH);
 
 export const WordsProvider = WordsContext.Provider;
-
-const CardWordsContext = createContext<Partial<CardWords>>({});
-
-export const CardWordsProvider = CardWordsContext.Provider;
-
-export function useCardWords(): Partial<CardWords> {
-  return useContext(CardWordsContext);
-}
 
 export function useWords(): Words {
   return useContext(WordsContext);

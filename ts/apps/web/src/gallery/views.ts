@@ -36,7 +36,7 @@ function over(kind: CardView["kind"], tool: string, input: object, end: { readon
   return { ...view(kind, { tool, state }), call: { id: call.id, tool, phase: "settled", input, outcome: { kind: "success", output } }, ...more };
 }
 
-const DONE: CardState = { name: "done", words: "" };
+const DONE: CardState = { name: "done" };
 const SCHEMA = (properties: object, required: readonly string[] = Object.keys(properties)): object => ({ type: "object", properties, required });
 
 const TICKET = SCHEMA({
@@ -84,11 +84,11 @@ const states = (): readonly CardView[] => [
   view("unknown", { tool: "index_pages", state: { name: "running" }, executor: "server", more: { progress: "3 of 12 pages" } }),
   view("select", { input: { question: "Which calendar?", options: ["Work", "Home"] }, state: { name: "sending" } }),
   view("file", { input: { prompt: "Pick the invoice" }, state: { name: "undelivered", retryAt: Date.now() + 4_000 } }),
-  view("text", { input: { question: "How many?" }, state: { name: "refused", reason: "The answer does not fit 'count': \"a few\" is not of type \"integer\".", canRetry: false } }),
+  view("text", { input: { question: "How many?" }, state: { name: "refused", refusal: { status: 422, reason: "The answer does not fit 'count': \"a few\" is not of type \"integer\"." } } }),
   view("confirm", { input: { message: "Delete 12 old drafts?" }, state: left(7) }),
   view("confirm", { input: { message: "Delete 12 old drafts?" }, state: { name: "parked", deadline: Date.now() + 3 * 86_400_000 } }),
   view("unknown", { tool: "client_studio_scan", executor: "client", state: { name: "no-client", client: "studio-mac", since: Date.now() - 125_000 } }),
-  view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "open", deadline: undefined, note: "You were signed out. Nothing was allowed or denied: decide again." } }),
+  view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "open", deadline: undefined, refusal: { status: 401, reason: "" } } }),
   view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "sending" } }),
   view("approval", { tool: "delete_file", executor: "server", input: { path: "old-draft.txt" }, state: { name: "parked", deadline: Date.now() + 3 * 86_400 * SECOND_MS } }),
   over("confirm", "user_confirm", { message: "Delete 12 old drafts?" }, { state: { name: "timed-out", afterSec: 60 } }),

@@ -99,7 +99,7 @@ function RunItem({ run, isChosen }: { run: InspectedRunRow; isChosen: boolean })
   const look = isChosen ? "border-line bg-surface shadow-soft" : "border-transparent hover:bg-sunken";
   return (
     <a href={hrefOf({ tab: "runs", runId: run.runId })} aria-current={isChosen ? "true" : undefined} className={`grid grid-cols-[8px_minmax(0,1fr)_auto] items-baseline gap-x-3 rounded-xl border px-2.5 py-2 no-underline ${look}`}>
-      <span aria-hidden="true" className={`mt-[7px] size-[7px] self-start rounded-full ${DOTS[toneOf(run)]}`} />
+      <span aria-hidden="true" className={`mt-[7px] size-[7px] self-start rounded-full forced-color-adjust-none ${DOTS[toneOf(run)]}`} />
       <span className="line-clamp-2 font-medium wrap-anywhere">{run.title || "A run without words"}</span>
       <span className="text-xs text-muted tabular-nums">{agoOf(run.startedAt, Date.now())}</span>
       <span className="sr-only">{stateOf(run.state).words}. </span>

@@ -91,8 +91,8 @@ function tickWords(seconds: number): string {
 function Legend(): ReactNode {
   return (
     <div className="flex flex-wrap gap-x-5 gap-y-1.5 px-4 py-2.5 text-xs text-muted">
-      {Object.values(KINDS).map(({ words, colour }) => <span key={words} className="inline-flex items-center gap-2"><span aria-hidden="true" className={`size-2.5 rounded-[3px] ${colour}`} />{words}</span>)}
-      <span className="inline-flex items-center gap-2"><span aria-hidden="true" className="h-3 w-0.5 rounded bg-green" />Answer stored</span>
+      {Object.values(KINDS).map(({ words, colour }) => <span key={words} className="inline-flex items-center gap-2"><span aria-hidden="true" className={`size-2.5 rounded-[3px] forced-color-adjust-none ${colour}`} />{words}</span>)}
+      <span className="inline-flex items-center gap-2"><span aria-hidden="true" className="h-3 w-0.5 rounded bg-green forced-color-adjust-none" />Answer stored</span>
     </div>
   );
 }
@@ -165,12 +165,12 @@ function Track({ row, now, span, ticks, marks }: LineProps): ReactNode {
         <span
           key={`${kind}-${start}`}
           title={KINDS[kind as keyof typeof KINDS]?.words}
-          className={`absolute top-1/2 h-3.5 min-w-0.5 -translate-y-1/2 ${KINDS[kind as keyof typeof KINDS]?.colour ?? "bg-way"} ${isStriped ? "striped" : ""} ${number === 0 ? "rounded-l-[4px]" : ""} ${number === bars.length - 1 ? "rounded-r-[4px]" : ""}`}
+          className={`absolute top-1/2 h-3.5 forced-color-adjust-none min-w-0.5 -translate-y-1/2 ${KINDS[kind as keyof typeof KINDS]?.colour ?? "bg-way"} ${isStriped ? "striped" : ""} ${number === 0 ? "rounded-l-[4px]" : ""} ${number === bars.length - 1 ? "rounded-r-[4px]" : ""}`}
           style={{ left: `${left}%`, width: `${width}%` }}
         />
       ))}
-      {isAnswered && row.end !== undefined && <span className="absolute inset-y-2 ml-0.5 w-0.5 rounded bg-green" style={{ left: `${percent(row.end, span)}%` }} />}
-      {marks.map(({ at, kind }) => <span key={`${kind}-${at}`} className="absolute inset-y-2 w-0.5 rounded bg-muted" style={{ left: `${percent(at, span)}%` }} />)}
+      {isAnswered && row.end !== undefined && <span className="absolute inset-y-2 ml-0.5 w-0.5 rounded bg-green forced-color-adjust-none" style={{ left: `${percent(row.end, span)}%` }} />}
+      {marks.map(({ at, kind }) => <span key={`${kind}-${at}`} className="absolute inset-y-2 w-0.5 rounded bg-muted forced-color-adjust-none" style={{ left: `${percent(at, span)}%` }} />)}
       {marks.length > 0 && <span className="absolute top-1/2 max-w-full -translate-y-1/2 truncate pl-2 text-[11px] text-muted" style={labelPlace(marks, span)}>{repeatsOf(marks)}</span>}
     </span>
   );

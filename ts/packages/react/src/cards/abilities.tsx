@@ -1,8 +1,8 @@
 // Cards whose answer is something that only this browser can do. Each starts from a press: no script opens a page, reads a
 // position or writes to the clipboard by itself.
-import { openable } from "@farhand/client";
+import { openable, randomId } from "@farhand/client";
 import { type FormEvent, type ReactNode, useId, useState } from "react";
-import { questionOf } from "../sentences.ts";
+import { inputOf, questionOf } from "../sentences.ts";
 import { useCardHost, useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
@@ -12,8 +12,8 @@ import { Lines } from "./input.tsx";
 
 type Card = { readonly view: CardView };
 
-export function textIn({ call }: CardView, name: string): string {
-  const value = call.phase === "writing" ? undefined : (call.input as Readonly<Record<string, unknown>> | null)?.[name];
+export function textIn(view: CardView, name: string): string {
+  const value = inputOf(view)[name];
   return typeof value === "string" ? value : "";
 }
 
@@ -52,7 +52,7 @@ export function OpenPageCard({ view }: Card): ReactNode {
 /** A press from the person passes the rules for pop-ups; the page learns nothing of the other one. */
 export function inTab(url: URL): string {
   window.open(url.href, "_blank", "noopener,noreferrer");
-  return `tab-${crypto.randomUUID().slice(0, 8)}`;
+  return `tab-${randomId().slice(0, 8)}`;
 }
 
 export function ClipboardCard({ view }: Card): ReactNode {

@@ -5,7 +5,7 @@ import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, use
 import { areDrafts } from "../drafts.ts";
 import { editFields, type FieldDrafts, firstDrafts } from "../fields.ts";
 import { edited } from "../form-values.ts";
-import { titleOf } from "../sentences.ts";
+import { refusalWords, titleOf } from "../sentences.ts";
 import { EDIT, useCardHost, useDraft, useReadCalls, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import type { Words } from "../words.ts";
@@ -130,8 +130,9 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
 
 /** An answer that was not taken is asked for again, with what became of it. */
 function Returned({ view: { state } }: { view: CardView }): ReactNode {
-  const note = state.name === "open" || state.name === "parked" ? state.note : undefined;
-  return note === undefined ? null : <Note tone="red">{note}</Note>;
+  const words = useWords();
+  const refusal = state.name === "open" || state.name === "parked" ? state.refusal : undefined;
+  return refusal === undefined ? null : <Note tone="red">{words.decideAgain(refusalWords(refusal, words))}</Note>;
 }
 
 /** A card that grows keeps its buttons in sight. Goes on an element inside of the card. */

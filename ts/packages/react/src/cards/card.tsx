@@ -2,10 +2,10 @@
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
 import { useNow } from "../card-memory.ts";
-import { questionOf, shareIn, titleOf, toolTitle } from "../sentences.ts";
+import { longTime, questionOf, refusalWords, shareIn, titleOf, toolTitle } from "../sentences.ts";
 import { useCardHost, useOwnCard, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";
-import { type CardView, type Kind, longTime } from "../view.ts";
+import type { CardView, Kind, Refusal } from "../view.ts";
 import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
 import { ApprovalCard } from "./approval.tsx";
@@ -34,7 +34,7 @@ export function ToolCard({ view: given }: { view: CardView }): ReactNode {
     case "undelivered":
       return <Undelivered view={view} retryAt={state.retryAt} />;
     case "refused":
-      return <Refused view={view} reason={state.reason} canRetry={state.canRetry} />;
+      return <Refused view={view} refusal={state.refusal} />;
     case "no-client":
       return <NoClient view={view} client={state.client} since={state.since} />;
     case "timed-out":
@@ -124,19 +124,22 @@ function Undelivered({ view, retryAt }: { view: CardView; retryAt: number }): Re
   );
 }
 
-function Refused({ view, reason, canRetry }: { view: CardView; reason: string; canRetry: boolean }): ReactNode {
+/** Not signed in, too slow, too often: the same answer may be taken later. Others are refused for what they say. */
+const MENDS_ITSELF = [401, 408, 429];
+
+function Refused({ view, refusal }: { view: CardView; refusal: Refusal }): ReactNode {
   const { retry, discard } = useCardHost();
   const words = useWords();
   const id = answerId(view);
   const actions = (
     <>
       <Button look="main" onClick={() => discard(id)}>{words.changeAnswer}</Button>
-      {canRetry && <Button look="quiet" onClick={() => retry(id)}>{words.tryAgain}</Button>}
+      {MENDS_ITSELF.includes(refusal.status) && <Button look="quiet" onClick={() => retry(id)}>{words.tryAgain}</Button>}
     </>
   );
   return (
     <Frame view={view} title={titleOf(view, words)} context={words.notTaken} actions={actions}>
-      <Note tone="red">{reason}</Note>
+      <Note tone="red">{refusalWords(refusal, words)}</Note>
     </Frame>
   );
 }
@@ -161,7 +164,7 @@ function NoClient({ view, client, since }: { view: CardView; client: string; sin
     </>
   );
   return (
-    <Frame view={view} title={words.needsProgram(toolTitle(view))} context={words.notSeen(client, longTime(seconds))} actions={actions}>
+    <Frame view={view} title={words.needsProgram(toolTitle(view))} context={words.notSeen(client, longTime(seconds, words))} actions={actions}>
       {how === "waiting" && <p>{words.runsLater}</p>}
     </Frame>
   );

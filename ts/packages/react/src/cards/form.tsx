@@ -5,7 +5,7 @@ import { type FormEvent, type ReactNode, useId } from "react";
 import { areDrafts } from "../drafts.ts";
 import { answerFields, type Field, type FieldDrafts, fieldsOf, firstDrafts } from "../fields.ts";
 import { filled, typedOf } from "../form-values.ts";
-import { questionOf } from "../sentences.ts";
+import { inputOf, questionOf } from "../sentences.ts";
 import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
@@ -31,10 +31,6 @@ function isAsked(view: CardView): boolean {
 }
 
 const ASKED = "answer_form";
-
-function inputOf({ call }: CardView): Readonly<Record<string, unknown>> {
-  return call.phase === "writing" ? {} : (call.input as Readonly<Record<string, unknown>>);
-}
 
 function AskedForm({ view }: Card): ReactNode {
   const { answer } = useAnswer(view);

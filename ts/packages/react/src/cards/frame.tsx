@@ -4,8 +4,9 @@ import {
 } from "lucide-react";
 import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
 import { useNow } from "../card-memory.ts";
+import { timeLeft } from "../sentences.ts";
 import { useWords } from "../thread.tsx";
-import { type CardState, type CardView, type Kind, timeLeft } from "../view.ts";
+import type { CardState, CardView, Kind } from "../view.ts";
 import { piecesOf } from "../visible-text.ts";
 import type { Words } from "../words.ts";
 import { VisibleText } from "./input.tsx";
@@ -63,7 +64,8 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
 
 function Saved({ deadline }: { deadline: number | undefined }): ReactNode {
   const now = useNow(true);
-  return <p className="fh-saved">{useWords().saved(deadline === undefined ? undefined : timeLeft(deadline, now))}</p>;
+  const words = useWords();
+  return <p className="fh-saved">{words.saved(deadline === undefined ? undefined : timeLeft(deadline, now, words))}</p>;
 }
 
 const PILLS: Partial<Record<CardState["name"], readonly [Extract<keyof Words, "running" | "sending" | "undelivered" | "refused" | "timedOut" | "denied" | "parked" | "noClient">, string]>> = {
@@ -88,8 +90,9 @@ function Aside({ state }: { state: CardState }): ReactNode {
 
 function TimeLeft({ deadline }: { deadline: number }): ReactNode {
   const now = useNow(true);
-  const time = timeLeft(deadline, now);
-  const label = useWords().timeLeft(time);
+  const words = useWords();
+  const time = timeLeft(deadline, now, words);
+  const label = words.timeLeft(time);
   return (
     <span className="fh-time" data-short={deadline - now < AMBER_UNDER_MS} role="timer" aria-live="off" aria-label={label}>
       <Clock size={14} aria-hidden="true" /> {time}

@@ -1,7 +1,7 @@
 // Cards that ask in words: confirm, text, select, colour.
 import { type FormEvent, type ReactNode, useId } from "react";
 import { choicesIn, confirmValues } from "../guess.ts";
-import { questionOf } from "../sentences.ts";
+import { inputOf, questionOf } from "../sentences.ts";
 import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
@@ -52,10 +52,6 @@ function Rest({ view }: Card): ReactNode {
 
 /** The options of a select card, and the time that is left. */
 const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(["options", "timeout_sec", "timeoutSec"]);
-
-function inputOf({ call }: CardView): Readonly<Record<string, unknown>> {
-  return call.phase === "writing" ? {} : (call.input as Readonly<Record<string, unknown>>);
-}
 
 const MANY = 10_000;
 

@@ -116,7 +116,7 @@ function iconOf({ kind, executor, state }: CardView): typeof Server {
 function wordsOf({ state, kind, call, summary }: CardView, words: Words): string {
   switch (state.name) {
     case "done":
-      return summary ?? (call.phase === "settled" && call.outcome.kind === "success" ? doneWords(kind, call.input, call.outcome.output, words) : state.words);
+      return summary ?? (call.phase === "settled" && call.outcome.kind === "success" ? doneWords(kind, call.input, call.outcome.output, words) : "");
     case "failed":
       return state.words;
     case "skipped":

@@ -1,6 +1,6 @@
 // A tool that no form can be made for: what it does, its input to read, and an answer as text or JSON.
 import { type ReactNode, useState } from "react";
-import { toolTitle } from "../sentences.ts";
+import { inputOf, toolTitle } from "../sentences.ts";
 import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
@@ -23,7 +23,7 @@ export function UnknownCard({ view }: { view: CardView }): ReactNode {
       answer(read === undefined ? text : read.value);
     }
   };
-  const input = view.call.phase === "writing" ? {} : (view.call.input as Readonly<Record<string, unknown>>);
+  const input = inputOf(view);
   return (
     <Frame view={view} title={toolTitle(view)} context={view.tool?.description?.split("\n", 1)[0] || view.call.tool} aside={<code className="fh-mono">{view.call.tool}</code>} actions={<SendOrSkip view={view} disabled={isOff || text.trim() === ""} onClick={send} />}>
       {Object.keys(input).length > 0 && <InputTable input={input} />}
