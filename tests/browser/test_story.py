@@ -84,3 +84,19 @@ async def test_a_typed_place_is_used_as_typed_and_the_photo_can_be_skipped(guest
     await expect(form.get_by_text("Low: any time this month")).to_be_visible()
     await report.get_by_role("button", name="Allow once").click()
     await guest.sees(re.compile(r"Sent\. The reference is NG-\d{6}"))
+
+
+async def test_after_a_reload_at_a_card_the_next_cards_can_be_answered(guest: Visitor) -> None:
+    await guest.tries("Report a street lamp")
+    await guest.presses("Share once")
+    await expect(guest.card("Photo of the lamp")).to_be_visible()
+    await guest.page.reload()
+    await guest.card("Photo of the lamp").get_by_role("button", name="Skip").click()
+    await guest.presses("Open")
+    await guest.page.reload()
+    await guest.card("How urgent is it?").get_by_role("radio").first.check()
+    await guest.card("How urgent is it?").get_by_role("button", name="Send answer").click()
+    await guest.card("What else should the council know?").get_by_role("button", name="Skip").click()
+    report = guest.card("Send the report to lighting@northgate.example?")
+    await report.get_by_role("button", name="Allow once").click()
+    await guest.sees(re.compile(r"Sent\. The reference is NG-\d{6}"))

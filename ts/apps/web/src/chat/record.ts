@@ -43,7 +43,7 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
   const [resumed, setResumed] = useState<UIMessage>();
   const latest = useRef(chat);
   latest.current = chat;
-  const [asking] = useState(() => ({ isOn: false, again: false, ends: 0, isLeft: false }));
+  const [asking] = useState(() => ({ isOn: false, again: false, ends: 0, isLeft: false, isResuming: false }));
   const sync = useCallback(() => {
     if (site.stops.has(id) || asking.isLeft) {
       return; // nothing is read on; after a stop the end is looked at once the server has heard the wish
@@ -55,14 +55,23 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
     asking.isOn = true;
     const { ends } = asking;
     const learn = (thread: Thread): void => (setRecord(thread), setBehind(asking.ends !== ends));
-    void follow(id, latest, posts, { learn, setResumed, isLeft: () => asking.isLeft }).then((found) => {
-      const isStale = found === "stale";
+    void follow(id, latest, posts, { learn, isLeft: () => asking.isLeft, isResuming: () => asking.isResuming }).then((found) => {
       setUnknown(found === "gone" && latest.current.messages.length === 0);
       setLoaded(true);
       asking.isOn = false;
-      if (asking.again || isStale) {
+      if (typeof found === "object") {
+        // not awaited: what is asked for meanwhile says whom the calls of this stream are for
+        asking.isResuming = true;
+        setResumed(found.shown);
+        void latest.current.resumeStream().then(() => {
+          asking.isResuming = false;
+          setResumed(undefined);
+          latest.current.status === "ready" && setTimeout(sync, STALE_MS);
+        });
+      }
+      if (asking.again) {
         asking.again = false;
-        setTimeout(sync, isStale ? STALE_MS : 0);
+        setTimeout(sync, 0);
       }
     });
   }, [id, asking, posts, site]);
@@ -97,12 +106,12 @@ const STALE_MS = 400;
 
 interface Follower {
   readonly learn: (record: Thread) => void;
-  readonly setResumed: (message: UIMessage | undefined) => void;
   readonly isLeft: () => boolean;
+  readonly isResuming: () => boolean;
 }
 
-/** Brings the chat to where the server is: the record first, then the stream. `stale`: look again soon. */
-async function follow(id: string, latest: { readonly current: Chat }, posts: Posts, { learn, setResumed, isLeft }: Follower): Promise<"stale" | "gone" | "away" | "there"> {
+/** Brings the chat to where the server's record is. With what it shows of an answer that goes on: its stream is to be read. */
+async function follow(id: string, latest: { readonly current: Chat }, posts: Posts, { learn, isLeft, isResuming }: Follower): Promise<"gone" | "away" | "there" | { shown: UIMessage | undefined }> {
   const { begun } = posts;
   const thread = await askThread(id);
   if (typeof thread === "string") {
@@ -112,8 +121,8 @@ async function follow(id: string, latest: { readonly current: Chat }, posts: Pos
     return "there"; // older than what was said meanwhile, or nobody looks any more
   }
   learn(thread);
-  const { status, setMessages, resumeStream, clearError } = latest.current;
-  if (posts.open > 0 || status === "submitted" || status === "streaming") {
+  const { status, setMessages, clearError } = latest.current;
+  if (posts.open > 0 || isResuming() || status === "submitted" || status === "streaming") {
     return "there";
   }
   if (thread.state === "running" || thread.state === "waiting") {
@@ -124,10 +133,7 @@ async function follow(id: string, latest: { readonly current: Chat }, posts: Pos
   if (thread.state !== "running") {
     return "there";
   }
-  setResumed(shown.find((message) => message.id === thread.runId));
-  await resumeStream();
-  setResumed(undefined);
-  return latest.current.status === "ready" ? "stale" : "there";
+  return { shown: shown.find((message) => message.id === thread.runId) };
 }
 
 /** What the server keeps, and behind it what was said of an answer before it was kept: of one that failed, never. */
