@@ -56,7 +56,7 @@ ui: $(ui_built) ## build the chat page and the Inspector into src/farhand/_ui (n
 
 # The demo does without the pages rather than not at all.
 ui-if-node:
-	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory ui; \
+	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) -s --no-print-directory ui; \
 	else echo "demo: no Node.js here, so the chat page is not built; the API runs, and / says how to use it"; fi
 
 quick: $(ready_to_develop) ## unit tests and faces on the store in memory, while you work (under a minute)
