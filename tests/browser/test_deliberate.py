@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from playwright.async_api import Locator, expect
 
 from tests.browser.test_approvals import sent
+from tests.browser.test_readable import CLAIM
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess, farhand_process
 from tests.requirement import requirement
@@ -132,6 +134,29 @@ async def test_a_card_can_be_pressed_only_after_it_was_in_sight_for_a_moment_and
     await player.page.mouse.up()
     await is_still_asked(player, card)
     assert sent(room, "moment") == []
+
+
+async def test_a_press_that_began_while_the_button_was_off_allows_nothing_however_late_it_ends(
+    player: Visitor, room: Path
+) -> None:
+    await player.asks("file_claim " + json.dumps({name: f"{name}@held" for name in CLAIM.split()}))
+    card = player.card("File claim?")
+    allow = card.get_by_role("button", name="Allow once")
+    await expect(card.get_by_role("button", name="Deny")).to_be_enabled()
+    # until all of its parameters were in sight
+    await expect(allow).to_be_disabled()
+    box = await allow.bounding_box()
+    assert box is not None
+    await player.page.mouse.move(box["x"] + 20, box["y"] + 10)
+    await player.page.mouse.down()
+    await card.get_by_role("group", name="What it runs with").evaluate(TO_ITS_END)
+    await expect(allow).to_be_enabled()
+    await player.page.mouse.up()
+    await is_still_asked(player, card)
+    assert sent(room, "pay_to@held") == []
+
+
+TO_ITS_END = "(list) => list.scrollTo(0, list.scrollHeight)"
 
 
 MOVED_PX = 80

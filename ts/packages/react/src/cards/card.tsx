@@ -184,8 +184,9 @@ function TimedOut({ view, afterSec }: { view: CardView; afterSec: number | undef
 
 function Denied({ view, reason }: { view: CardView; reason: string }): ReactNode {
   const words = useWords();
+  const who = view.answeredBy === undefined ? "" : ` · ${words.answeredBy(view.answeredBy)}`;
   return (
-    <Frame view={view} title={words.deniedTitle(toolTitle(view))} context={view.answeredBy === undefined ? words.deniedBecause(reason) : `${words.deniedBecause(reason)} · ${words.answeredBy(view.answeredBy)}`}>
+    <Frame view={view} title={words.deniedTitle(toolTitle(view))} context={words.deniedBecause(reason) + who}>
       <details className="fh-fold">
         <summary>{words.showDetails}</summary>
         <Details view={view} />

@@ -61,17 +61,17 @@ function watch(): () => void {
   };
 }
 
-/** False while it is off or out of sight, and for a moment after it came on. */
-function useSettled(isOff: boolean, button: RefObject<Element | null>): boolean {
-  const [isSettled, setSettled] = useState(false);
+/** Since when it can be pressed: 0 while it is off or out of sight, and for a moment after it came on. */
+function useSettled(isOff: boolean, button: RefObject<Element | null>): number {
+  const [since, setSince] = useState(0);
   const isUsable = useInSight(button) && !isOff;
   useEffect(watch, []);
   useEffect(() => {
-    setSettled(false);
-    const timer = isUsable ? setTimeout(() => setSettled(true), SETTLED_MS) : undefined;
+    setSince(0);
+    const timer = isUsable ? setTimeout(() => setSince(performance.now()), SETTLED_MS) : undefined;
     return () => clearTimeout(timer);
   }, [isUsable]);
-  return isSettled && isUsable;
+  return isUsable ? since : 0;
 }
 
 const LOOK_EVERY_MS = 32;
@@ -80,8 +80,8 @@ const NEAR_PX = 4;
 
 interface Stillness {
   readonly isStill: boolean;
-  /** Looks again, for a press that comes before the next look. */
-  readonly stands: () => boolean;
+  /** Looks again, for a press that comes before the next look: whether it was still when that began. */
+  readonly stands: (since: number) => boolean;
 }
 
 /** Not still for a moment after the button has come to another place by itself: a card before it has left or grown, or the page
@@ -90,7 +90,7 @@ function useStill(button: RefObject<Element | null>): Stillness {
   const [isStill, setStill] = useState(true);
   const place = useRef<Place | undefined>(undefined);
   const movedAt = useRef(Number.NEGATIVE_INFINITY);
-  const stands = useCallback((): boolean => {
+  const stands = useCallback((since: number): boolean => {
     // the timer outlives the button by a moment
     if (button.current === null) {
       return false;
@@ -101,18 +101,17 @@ function useStill(button: RefObject<Element | null>): Stillness {
       movedAt.current = now;
     }
     place.current = next;
-    const isNow = now - movedAt.current >= SETTLED_MS;
-    setStill(isNow);
-    return isNow;
+    setStill(now - movedAt.current >= SETTLED_MS);
+    return since - movedAt.current >= SETTLED_MS;
   }, [button]);
   // before anybody sees it there
-  useBeforePaint(() => void stands());
+  useBeforePaint(() => void stands(0));
   useEffect(() => {
     const moved = (): void => {
       movedAt.current = performance.now();
       setStill(false);
     };
-    const timer = setInterval(stands, LOOK_EVERY_MS);
+    const timer = setInterval(stands, LOOK_EVERY_MS, 0);
     MOVES.add(moved);
     return () => {
       clearInterval(timer);
@@ -164,19 +163,20 @@ export interface AllowButtonProps extends Omit<ButtonProps, "onClick"> {
 /** For whatever lets a call run, or says yes in the person's name. */
 export function AllowButton({ onAllow, disabled = false, ...rest }: AllowButtonProps): ReactNode {
   const button = useRef<HTMLSpanElement>(null);
-  const isSettled = useSettled(disabled, button);
+  const since = useSettled(disabled, button);
   const { isStill, stands } = useStill(button);
   return (
     <span ref={button} className="fh-allow">
       <Button
         look="main"
         {...rest}
-        disabled={!isSettled}
+        disabled={since === 0}
         // not off: it would lose the focus, and a key goes where the focus is, however the cards move
         aria-disabled={isStill ? undefined : true}
         // a key that is held down presses again and again
         onKeyDown={(event) => event.repeat && event.preventDefault()}
-        onClick={(event) => (stands() || event.detail === 0) && isDeliberate(event) && onAllow()}
+        // a press that began before it could be pressed was meant for something else, however late it ends
+        onClick={(event) => (event.detail === 0 || (pressedAt >= since && stands(pressedAt))) && isDeliberate(event) && onAllow()}
       />
     </span>
   );
