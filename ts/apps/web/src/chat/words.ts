@@ -38,7 +38,7 @@ export const ENGLISH = {
 
   // the first visit, and a chat that is not there
   welcomeTitle: "What can I do for you?",
-  welcomeText: "Some of my tools run in this browser, some on the server, and some only with your approval. I wait for you, whatever breaks in between.",
+  welcomeText: "Before a tool uses this browser, or does something that needs your approval, you are asked. I wait for you, whatever breaks in between.",
   noSuchChat: "No such chat",
   noSuchChatTitle: "There is no such chat.",
   noSuchChatText: "It was deleted, or it belongs to somebody else. Start a new one, or pick one of yours from the list.",
