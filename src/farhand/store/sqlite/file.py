@@ -52,9 +52,14 @@ class StoreFile:
         db = sqlite3.connect(
             self._path, isolation_level=None, check_same_thread=False, cached_statements=256, timeout=5.0
         )
-        db.execute("PRAGMA synchronous = FULL")
-        db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
-        db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        try:
+            db.execute("PRAGMA synchronous = FULL")
+            db.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            db.execute(f"PRAGMA wal_autocheckpoint = {WAL_PAGES}")
+        except sqlite3.Error:
+            # not a database, for example
+            db.close()
+            raise
         return db
 
     def note_places(self) -> None:
