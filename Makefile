@@ -2,8 +2,7 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-# one more than a small machine has processors: many tests wait for browsers, servers and deadlines
-JOBS ?= 3
+JOBS ?= 2
 PORT ?=
 MODEL ?=
 STORE ?=
@@ -67,7 +66,7 @@ most: $(ready_to_develop) ## every check and test but storms, the walk, other fr
 	@$(bin)/python scripts/run_tier.py most
 
 # Checks first: a test run says little about code that does not hold its shape.
-test: $(ready_to_develop) ## run every check and every test (JOBS=3 at a time)
+test: $(ready_to_develop) ## run every check and every test (JOBS=2 at a time)
 	@$(bin)/python scripts/run_tier.py test
 
 check: check-python check-node ## format, lint, types, import order, sizes, names

@@ -9,7 +9,7 @@ import pytest
 
 from farhand.errors import StoreDown
 from farhand.store.base import THREAD_MOVED, Appended, Moved, thread_key
-from farhand.store.postgres import PostgresStore
+from farhand.store.postgres import PostgresStore, batch
 from farhand.store.postgres import connection as connection_module
 from farhand.store.postgres.connection import ConnectionLost, connect, place_of
 from farhand.testing import FakeClock
@@ -208,6 +208,20 @@ async def _wait_for_a_replica(address: str, name: str) -> None:
     await connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
     await connection.execute("SELECT pg_reload_conf()")
     await connection.close()
+
+    async def waits() -> bool:
+        probe = await connect(place_of(address))
+        try:
+            await probe.fetch(batch.WRITE_NOTHING, seconds=0.5)
+        except ConnectionLost:
+            return True
+        finally:
+            probe.abort()
+        return False
+
+    if name:
+        # the database applies its settings some time after it has read them
+        await comes_true(waits)
 
 
 @requirement("postgres:recovers")
