@@ -10,7 +10,7 @@ YOUNG = 10_000
 """New objects before the next collection; concurrent requests hold more than Python's default of 700."""
 MIDDLE = 3
 """Collections of new objects before the next one of those that survived: it stops every request for as long
-as they take to scan, 3 ms for each 10,000. Python's default of 10 is a stall of 30 ms."""
+as they take to scan, up to this many times `YOUNG`. Python's default is 10."""
 OLD = 30
 """Collections of survivors before the next full one, as many new objects as by default."""
 
