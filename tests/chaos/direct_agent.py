@@ -99,9 +99,9 @@ async def start_or_die(desk: Desk, call: Call, tool: Tool | None, worker: str) -
     return await start_direct(desk, call, tool, worker)
 
 
-async def run_or_die(context: AgentContext, call: Call) -> Outcome:
+async def run_or_die(context: AgentContext, call: Call, *, since: float) -> Outcome | None:
     fall_into("kill-before-tool")
-    return await run_tool(context, call)
+    return await run_tool(context, call, since=since)
 
 
 setattr(Desk, "start_direct", start_or_die)  # noqa: B010

@@ -84,9 +84,9 @@ def _set_traps() -> None:
             _reach("before-start")
         return await start_direct(desk, call, tool, worker)
 
-    async def run_or_die(context: AgentContext, call: Call) -> Outcome:
+    async def run_or_die(context: AgentContext, call: Call, *, since: float) -> Outcome | None:
         _reach("before-tool")
-        return await run_tool(context, call)
+        return await run_tool(context, call, since=since)
 
     setattr(Desk, "start_direct", start_or_die)  # noqa: B010
     setattr(direct_executor, "run_tool", run_or_die)  # noqa: B010

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from farhand.agent.files import Files
@@ -28,6 +28,10 @@ from farhand.tools.context import Context
 from farhand.tools.toolbox import Toolbox, ToolSource
 
 
+async def _always(since: float, look: Callable[[], Awaitable[bool]]) -> bool:
+    return True
+
+
 @dataclass(frozen=True)
 class AgentContext:
     log: EventLog
@@ -49,9 +53,9 @@ class AgentContext:
     remember: Callable[[Toolbox], None] = lambda toolbox: None
     """Called with the tools that were chosen for a person."""
     brought: BroughtTools | None = None
-    is_sure: Callable[[], bool] = lambda: True
-    """Whether no other process can have taken over the runs of this one: False after it was suspended for a
-    while."""
+    still_holds: Callable[[float, Callable[[], Awaitable[bool]]], Awaitable[bool]] = _always
+    """Whether this process still holds what it held at this time: another one may have taken it over while
+    this one, or its store, was suspended. The function that it gets looks in the log."""
     shows_tool_errors: bool = True
     """Whether people in the chat see the error that a server tool raised."""
     sources: tuple[ToolSource, ...] = ()

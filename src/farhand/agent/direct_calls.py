@@ -263,6 +263,7 @@ async def _open(
     async with _place(context, direct.owner, opening) as room:
         # before it is stored: a caller may be cancelled while the store has it half written
         caller.call_ids.append(opening.call_id)
+        since = asyncio.get_running_loop().time()
         try:
             answer = await _decide(context, direct, opening, room=room)
         except Broken:
@@ -279,7 +280,7 @@ async def _open(
                 worker.direct.begin(now)
             return answer
         case Call():
-            worker.direct.begin(answer)
+            worker.direct.begin(answer, since)
             return answer
         case _:
             return None

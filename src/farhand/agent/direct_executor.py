@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections import Counter
 from functools import partial
+from math import inf
 
 from farhand.agent.active_runs import LOOK_SEC
 from farhand.agent.context import AgentContext
@@ -52,8 +53,9 @@ class DirectExecutor:
     def open(self, group: asyncio.TaskGroup) -> None:
         self._group = group
 
-    def begin(self, call: Call) -> None:
-        """Runs the tool of this call in a task of its own, if it may run and is not run here already."""
+    def begin(self, call: Call, since: float = -inf) -> None:
+        """Runs the tool of this call in a task of its own, if it may run and is not run here already. `since`
+        is a time, by the clock of the event loop, when nobody else could have it."""
         if call.executor is not Executor.SERVER or call.phase not in (Phase.READY, Phase.TAKEN):
             return
         if call.call_id in self._tasks:
@@ -61,7 +63,7 @@ class DirectExecutor:
         assert self._group is not None, "a worker runs tools while it serves"
         # from now on it is begun: a sweep that found it earlier must not begin it again when it has ended
         self._doubted.pop(call.call_id, None)
-        task = self._group.create_task(self._run(call))
+        task = self._group.create_task(self._run(call, since))
         self._tasks[call.call_id], self._running[call.call_id] = task, call
         task.add_done_callback(lambda _: self._forget(call.call_id))
 
@@ -180,21 +182,23 @@ class DirectExecutor:
             return not self._context.log.is_shared
         return worker in gone
 
-    async def _run(self, call: Call) -> None:
+    async def _run(self, call: Call, since: float) -> None:
         """The outermost guard of a call: whatever breaks in it is its own affair."""
         try:
-            await self._execute(call)
+            await self._execute(call, since)
         except StoreDown as error:
             # one that was not started stays ready, and the sweep finds it
             log.warning("call %s waits for the store: %s", call.call_id, error)
         except Exception:
             log.exception("call %s failed unexpectedly", call.call_id)
 
-    async def _execute(self, call: Call) -> None:
+    async def _execute(self, call: Call, since: float) -> None:
         topics = (call.call_id, thread_topic(call.owner, call.thread_id))
         with self._context.log.broker.subscribe(*topics) as subscription:
+            if not self._has_begun(call):
+                since = asyncio.get_running_loop().time()
             taken = await self._start(call)
-            outcome = None if taken is None else await self._outcome(taken, subscription)
+            outcome = None if taken is None else await self._outcome(taken, subscription, since)
         if taken is not None and outcome is not None:
             await store_outcome(self._context, taken, outcome)
 
@@ -209,11 +213,13 @@ class DirectExecutor:
     async def _started(self, call: Call) -> Call | None:
         """The call as its tool may begin; None if it must not. One that was opened by this worker has begun;
         one that another worker had is taken over."""
-        name = self._membership.name
-        if call.phase is Phase.TAKEN and executing_worker(call) == name:
-            return call if self._context.is_sure() or await self._is_own(call) else None
+        if self._has_begun(call):
+            return call
         tool = await find_tool(self._context, call, None)
-        return await self._context.desk.start_direct(call, tool, name)
+        return await self._context.desk.start_direct(call, tool, self._membership.name)
+
+    def _has_begun(self, call: Call) -> bool:
+        return call.phase is Phase.TAKEN and executing_worker(call) == self._membership.name
 
     async def _is_own(self, call: Call) -> bool:
         """Whether the call is as it was read: it may have ended since, or another process may have taken it
@@ -221,10 +227,11 @@ class DirectExecutor:
         now = await self._context.log.get_call(call.owner, call.call_id)
         return now is not None and now.phase is Phase.TAKEN and now.version == call.version
 
-    async def _outcome(self, call: Call, subscription: Subscription) -> Outcome | None:
-        """What the tool brings; None if the call ended before it did, for instance by a cancellation."""
+    async def _outcome(self, call: Call, subscription: Subscription, since: float) -> Outcome | None:
+        """What the tool brings; None if the call ended before it did, for instance by a cancellation, or is
+        another worker's by now."""
         async with asyncio.TaskGroup() as group:
-            running = group.create_task(run_tool(self._context, call))
+            running = group.create_task(run_tool(self._context, call, since=since))
             ending = group.create_task(self._ended(call, subscription))
             await asyncio.wait([running, ending], return_when=asyncio.FIRST_COMPLETED)
             ending.cancel()

@@ -49,16 +49,12 @@ async def may_repeat(context: AgentContext, call: Call) -> bool:
     return tool is not None and tool.idempotent
 
 
-async def run_tool(context: AgentContext, call: Call, run: Run | None = None) -> Outcome:
-    """`run` is the call's run, which knows who started it; None for a direct call."""
-    within = call.timeout_sec or context.settings.timeouts.server_tool
-    if call.run_id is None and call.deadline is not None:
-        # its time has been running since it was opened or approved, no matter when the tool starts
-        left = call.deadline - BACKSTOP_SEC - context.log.now()
-        if left <= 0:
-            return TimedOut(within)
-        within = min(within, left)
-    most = context.settings.limits.tool_output
+async def run_tool(
+    context: AgentContext, call: Call, run: Run | None = None, *, since: float
+) -> Outcome | None:
+    """`run` is the call's run, which knows who started it; None for a direct call. The call was held here at
+    the time `since`, by the clock of the event loop; None if another process has taken it over, or it ended,
+    before its tool could start."""
     try:
         offered = await _offered_to(context, call, run)
     # the program's own function chooses the tools, and may raise anything
@@ -68,6 +64,17 @@ async def run_tool(context: AgentContext, call: Call, run: Run | None = None) ->
     if tool is None or tool.version != call.tool_version:
         # the tool chosen now is not the one that was requested or approved
         return CHANGED
+    # the last thing before the effect
+    if not await context.still_holds(since, lambda: _is_held(context, call, run)):
+        return None
+    within = call.timeout_sec or context.settings.timeouts.server_tool
+    if call.run_id is None and call.deadline is not None:
+        # its time has been running since it was opened or approved, no matter when the tool starts
+        left = call.deadline - BACKSTOP_SEC - context.log.now()
+        if left <= 0:
+            return TimedOut(within)
+        within = min(within, left)
+    most = context.settings.limits.tool_output
     link = ToolLink(context, call, offered)
     try:
         with acting(context_of(call, run, link)):
@@ -77,6 +84,16 @@ async def run_tool(context: AgentContext, call: Call, run: Run | None = None) ->
     finally:
         await link.close()
     return context.recorded(outcome)
+
+
+async def _is_held(context: AgentContext, call: Call, run: Run | None) -> bool:
+    def look(thread: ThreadState) -> bool:
+        if run is not None and (thread.run is None or thread.run.fence != run.fence):
+            return False
+        now = thread.calls.get(call.call_id)
+        return now is not None and now.phase is Phase.TAKEN and now.version == call.version
+
+    return await context.log.read(call.owner, call.thread_id, look)
 
 
 async def find_tool(context: AgentContext, call: Call, run: Run | None) -> Tool | None:
@@ -93,14 +110,17 @@ async def _offered_to(context: AgentContext, call: Call, run: Run | None) -> Off
     return await context.offered(context_of(call, run), () if run is None else run.brought)
 
 
-async def execute(context: AgentContext, call: Call, run: Run) -> None:
-    """Runs the tool of a run's call and settles it, unless another claim on the run exists."""
+async def execute(context: AgentContext, call: Call, run: Run, *, since: float) -> None:
+    """Runs the tool of a run's call and settles it, unless another claim on the run exists. `since` is when
+    the run was this process's own, by the clock of the event loop."""
     held: Call | None = call
     if call.phase is Phase.READY:
         tool = await find_tool(context, call, run)
+        since = asyncio.get_running_loop().time()
         held = await context.desk.start(call, tool, fence=run.fence)
-    if held is not None:
-        await store_outcome(context, held, await run_tool(context, held, run), fence=run.fence)
+    outcome = None if held is None else await run_tool(context, held, run, since=since)
+    if held is not None and outcome is not None:
+        await store_outcome(context, held, outcome, fence=run.fence)
 
 
 async def store_outcome(
@@ -153,43 +173,46 @@ class StepTools:
         self._error: StoreDown | None = None
         """Why a tool could not be started."""
 
-    async def finish(self, calls: Sequence[Call], step: Sequence[Call]) -> None:
+    async def finish(self, calls: Sequence[Call], step: Sequence[Call], *, since: float) -> None:
         """Runs the tools of these calls of the step at once and waits for them, and for those of its other
-        calls that become ready meanwhile. Starts none once another claim on the run exists."""
+        calls that become ready meanwhile. Starts none once another claim on the run exists; none did at the
+        time `since`."""
         run, broker = self._run, self._context.log.broker
         topics = (resting_topic(run.run_id), freed_topic(run.run_id), thread_topic(run.owner, run.thread_id))
         self._plan_look(step)
         try:
             with broker.subscribe(*topics) as news:
-                await self._work(calls, news)
+                await self._work(calls, news, since)
         except ExceptionGroup as several:
             # tools do not raise here: it is the store or a bug of ours, and one error is enough
             raise several.exceptions[0] from several
         finally:
             self._go_on()
 
-    async def _work(self, calls: Sequence[Call], news: Subscription) -> None:
+    async def _work(self, calls: Sequence[Call], news: Subscription, since: float) -> None:
         async with asyncio.TaskGroup() as group:
-            self._begin(calls, group, news)
+            self._begin(calls, group, news, since)
             while self._at_work:
                 await self._attend(group, news)
         if self._error is not None:
             raise self._error
 
-    def _begin(self, calls: Sequence[Call], group: asyncio.TaskGroup, news: Subscription) -> None:
+    def _begin(
+        self, calls: Sequence[Call], group: asyncio.TaskGroup, news: Subscription, since: float
+    ) -> None:
         def ended(task: asyncio.Task[None]) -> None:
             self._at_work.discard(task)
             news.wake()
 
         for call in calls:
             self._started.add(call.call_id)
-            task = group.create_task(self._execute(call))
+            task = group.create_task(self._execute(call, since))
             self._at_work.add(task)
             task.add_done_callback(ended)
 
-    async def _execute(self, call: Call) -> None:
+    async def _execute(self, call: Call, since: float) -> None:
         try:
-            await execute(self._context, call, self._run)
+            await execute(self._context, call, self._run, since=since)
         except StoreDown as error:
             # the other tools finish first: then the run continues from the log
             self._error = error
@@ -197,9 +220,10 @@ class StepTools:
     async def _attend(self, group: asyncio.TaskGroup, news: Subscription) -> None:
         if not await self._has_news(news):
             return
+        since = self._context.log.broker.loop.time()
         try:
             look = await self._look()
-            self._begin(executable(look.calls, self._started), group, news)
+            self._begin(executable(look.calls, self._started), group, news, since)
             await self._rest(look)
         except StoreDown:
             # no reason to cancel tools that are running

@@ -6,8 +6,10 @@ here changes anything any more.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -194,19 +196,20 @@ async def _settle(active: ActiveRun, calls: list[Call], *, waits: bool) -> Rest 
     run = active.run
     own = [] if active.hold.listens else executable(calls, active.started)
     if own:
+        since = asyncio.get_running_loop().time()
         # the intent is durable before the effect starts
-        open_ids = await active.context.log.read(run.owner, run.thread_id, _open_ids)
-        if not active.context.is_sure():
-            # a process that was suspended for a while must not start what another has taken over
-            await _look(active)
+        held = await active.context.log.read(run.owner, run.thread_id, partial(_held_ids, run))
         # its deadline may have passed since
-        own = [call for call in own if call.call_id in open_ids]
-        await StepTools(active.context, active.hold, run, active.started).finish(own, calls)
+        own = [call for call in own if call.call_id in held]
+        tools = StepTools(active.context, active.hold, run, active.started)
+        await tools.finish(own, calls, since=since)
         return None
     return await wait_or_park(active.context, active.hold, run, calls) if waits else None
 
 
-def _open_ids(thread: ThreadState) -> set[str]:
+def _held_ids(claimed: Run, thread: ThreadState) -> set[str]:
+    if thread.run is None or thread.run.fence != claimed.fence:
+        return set()
     return {call.call_id for call in thread.open_calls()}
 
 

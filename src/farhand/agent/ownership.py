@@ -2,7 +2,8 @@
 
 Where processes share a store, a lease is short and is renewed for all runs of a worker at once; a worker that
 cannot renew loses its runs to the others. The version of a thread decides; the times kept here only make a
-process that was suspended for a while check before it starts a tool.
+process check before it starts a tool if its lease may have expired since it took the call: it was suspended
+for a while, or its store was.
 
 A call without a run keeps the name of the worker that its caller is attached to, or that executes its tool.
 Once that worker is gone, another one looks after the call. In a store that only one process opens, every
@@ -12,48 +13,20 @@ other worker is a former one, and gone.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from math import inf
 
 from farhand.clock import SystemClock
 from farhand.core.principal import Owner
 from farhand.core.settings import Timeouts
+from farhand.errors import StoreDown
 from farhand.eventlog.log import EventLog
 from farhand.store.presence import Seat
 
 RENEWALS = 3
 """How often a lease is renewed before it could expire."""
-
-
-class Ownership:
-    def __init__(self, eventlog: EventLog, timeouts: Timeouts, worker: str) -> None:
-        self._log = eventlog
-        self._worker = worker
-        self._seconds = timeouts.lease if eventlog.is_shared else inf
-        self._sure_until = 0.0 if eventlog.is_shared else inf
-        eventlog.worker = worker
-        eventlog.lease_sec = self._seconds
-
-    @property
-    def pause_sec(self) -> float:
-        """Between two renewals."""
-        return self._seconds / RENEWALS
-
-    def is_sure(self) -> bool:
-        """True as long as no other process can have taken a run of this one."""
-        return asyncio.get_running_loop().time() < self._sure_until
-
-    async def renew(self, since: float | None = None) -> None:
-        """`since` is when this worker started to report that it is alive, by the clock of the event loop."""
-        asked_at = asyncio.get_running_loop().time() if since is None else since
-        await self._log.store.renew(self._worker, self._log.now() + self._seconds)
-        self._sure_until = asked_at + self._seconds
-
-    async def hand_over(self) -> None:
-        """Ends the leases of unfinished runs, so that another process takes them over at once."""
-        await self._log.store.renew(self._worker, 0.0)
-
-
+RETRY_SEC = 1.0
+"""Between two attempts while the store is down."""
 WORKERS = Owner("", "farhand workers")
 """No principal has an empty tenant: the seats of workers are stored beside those of registered clients."""
 
@@ -86,3 +59,58 @@ class Membership:
         if name == self.name:
             return True
         return self._streams is not None and await self._streams.is_here(WORKERS, name)
+
+
+class Ownership:
+    def __init__(self, eventlog: EventLog, timeouts: Timeouts, membership: Membership) -> None:
+        self._log = eventlog
+        self._membership = membership
+        self._seconds = timeouts.lease if eventlog.is_shared else inf
+        self._sure_since = -inf
+        self._sure_until = 0.0 if eventlog.is_shared else inf
+        """The lease has not expired between these two, by the clock of the event loop."""
+        self._renewing = asyncio.Lock()
+        eventlog.worker = membership.name
+        eventlog.lease_sec = self._seconds
+
+    @property
+    def pause_sec(self) -> float:
+        """Between two renewals."""
+        return self._seconds / RENEWALS
+
+    def is_sure(self, since: float) -> bool:
+        """True if no other process can have taken over what this one has held since this time."""
+        return self._sure_since <= since and asyncio.get_running_loop().time() < self._sure_until
+
+    async def still_holds(self, since: float, look: Callable[[], Awaitable[bool]]) -> bool:
+        """Whether what this process held at this time is still its own, so that its tool may start now.
+        `look` asks the log; a lease that has not expired since then makes that unnecessary."""
+        while not self.is_sure(since):
+            try:
+                # in this order: nobody can take over what is found to be held while the lease lasts
+                if asyncio.get_running_loop().time() >= self._sure_until:
+                    await self.renew()
+                asked_at = asyncio.get_running_loop().time()
+                if not await look():
+                    return False
+                since = asked_at
+            except StoreDown:
+                await asyncio.sleep(RETRY_SEC)
+        return True
+
+    async def renew(self) -> None:
+        """Tells the other workers that this one is alive, and keeps its runs for another lease."""
+        async with self._renewing:
+            loop = asyncio.get_running_loop()
+            asked_at = loop.time()
+            await self._membership.renew()
+            await self._log.store.renew(self._membership.name, self._log.now() + self._seconds)
+            if loop.time() >= self._sure_until:
+                # it may have expired before the store renewed it
+                self._sure_since = loop.time()
+            self._sure_until = asked_at + self._seconds
+
+    async def hand_over(self) -> None:
+        """Ends the leases of unfinished runs and leaves, so that other workers take over at once."""
+        await self._log.store.renew(self._membership.name, 0.0)
+        await self._membership.leave()

@@ -104,7 +104,7 @@ class AgentService:
         self.membership = Membership(eventlog, lease_sec=self.settings.timeouts.lease)
         summaries = Summaries(spec.toolbox)
         self.desk = Desk(eventlog, self.settings.timeouts, summaries.of)
-        ownership = Ownership(eventlog, self.settings.timeouts, self.membership.name)
+        ownership = Ownership(eventlog, self.settings.timeouts, self.membership)
         self.context = AgentContext(
             log=eventlog,
             desk=self.desk,
@@ -123,7 +123,7 @@ class AgentService:
             shows_tool_errors=shows_tool_errors,
             quotas=Quotas(eventlog, self.settings.limits),
             tick=Tick(),
-            is_sure=ownership.is_sure,
+            still_holds=ownership.still_holds,
         )
         self.worker = Worker(self.context, self.deadlines, self.membership, ownership)
         self.turns = Turns(self.context, self.worker, wait=spec.wait or self.settings.chat.wait)

@@ -96,7 +96,6 @@ class Worker:
         await self._context.tick.close()
         if self._context.log.is_shared:
             await self._unless_store_is_down(self._ownership.hand_over())
-            await self._unless_store_is_down(self._membership.leave())
 
     @property
     def name(self) -> str:
@@ -225,7 +224,7 @@ class Worker:
             *((self._context.log.serve,) if self._context.log.is_shared else ()),
         )
         # before anything is opened or run under its name
-        await self._unless_store_is_down(self._renew())
+        await self._unless_store_is_down(self._ownership.renew())
         chores = [group.create_task(_supervise(watch)) for watch in watches]
         # what a crash left behind is claimed before anything reads it: a replay leaves out what the crash cut
         # short
@@ -349,12 +348,7 @@ class Worker:
             return
         while True:
             await asyncio.sleep(self._ownership.pause_sec)
-            await self._unless_store_is_down(self._renew())
-
-    async def _renew(self) -> None:
-        since = asyncio.get_running_loop().time()
-        await self._membership.renew()
-        await self._ownership.renew(since)
+            await self._unless_store_is_down(self._ownership.renew())
 
     async def _remove_old(self) -> None:
         """Removes, now and then, what has been kept for long enough; not right after a start."""

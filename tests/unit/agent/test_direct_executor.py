@@ -404,6 +404,8 @@ async def test_a_worker_that_was_stopped_looks_before_it_begins_a_call_that_it_o
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tools, store = Tools(), MemoryStore(clock)
+    # others may write, too
+    monkeypatch.setattr(store, "is_shared", True)
     on = Stage(store, clock, [], tools.delete)
     await on.service.open()
     try:
@@ -413,7 +415,6 @@ async def test_a_worker_that_was_stopped_looks_before_it_begins_a_call_that_it_o
         taken = await stored(on, call)
         tools.may_end.set()
         await outcome(on, call)
-        monkeypatch.setitem(vars(on.service.context), "is_sure", lambda: False)
         on.service.worker.direct.begin(taken)
         await on.service.drain(PATIENCE_SEC)
     finally:

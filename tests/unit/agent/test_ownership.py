@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 import pytest
 
 from farhand.agent.ownership import Membership, Ownership
 from farhand.clock import SystemClock
 from farhand.core.settings import Settings, Timeouts
+from farhand.errors import StoreDown
 from farhand.eventlog.log import EventLog
 from farhand.store.memory import MemoryStore
 from farhand.store.postgres import PostgresStore
 from tests.postgres import Cluster
+from tests.requirement import requirement
 from tests.unit.agent.stage import Stage, comes_true
 
 
@@ -29,19 +32,101 @@ async def test_in_a_store_of_one_process_every_other_worker_is_gone() -> None:
     await one.leave()
 
 
+class Lapse:
+    """A worker with a lease of a minute; `stop()` stops it for longer than that."""
+
+    def __init__(self, store: MemoryStore | None = None, lease_sec: float = 60.0) -> None:
+        eventlog = EventLog(SharedStore() if store is None else store)
+        membership = Membership(eventlog, lease_sec=lease_sec)
+        self.ownership = Ownership(eventlog, Timeouts(lease=lease_sec), membership)
+        self.looks = 0
+        self.is_own = True
+
+    def stop(self) -> None:
+        self.ownership._sure_until = min(self.ownership._sure_until, now())
+
+    async def look(self) -> bool:
+        self.looks += 1
+        return self.is_own
+
+    async def holds(self, since: float) -> bool:
+        return await self.ownership.still_holds(since, self.look)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
 async def test_a_worker_is_sure_of_its_runs_for_one_lease_from_when_it_asked() -> None:
-    timeouts = Timeouts(lease=60)
-    ownership = Ownership(EventLog(SharedStore()), timeouts, "wrk_1")
-    assert not ownership.is_sure()
-    await ownership.renew()
-    assert ownership.is_sure()
-    # as if the process had been stopped for a whole lease before the store answered
-    await ownership.renew(since=asyncio.get_running_loop().time() - timeouts.lease)
-    assert not ownership.is_sure()
+    of = Lapse()
+    assert not of.ownership.is_sure(now())
+    await of.ownership.renew()
+    assert of.ownership.is_sure(now())
+    of.stop()
+    assert not of.ownership.is_sure(now())
+
+
+async def test_a_worker_that_was_stopped_while_it_renewed_its_lease_is_not_sure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of, loop = Lapse(), asyncio.get_running_loop()
+    real = loop.time
+    times = iter([0.0])
+    # asked a minute ago, answered now
+    monkeypatch.setattr(loop, "time", lambda: next(times, 60.0))
+    await of.ownership.renew()
+    is_sure = of.ownership.is_sure(60.0)
+    monkeypatch.setattr(loop, "time", real)
+    assert not is_sure
 
 
 async def test_a_worker_that_has_its_store_alone_is_always_sure_of_its_runs() -> None:
-    assert Ownership(EventLog(MemoryStore()), Timeouts(), "wrk_1").is_sure()
+    of = Lapse(MemoryStore())
+    assert await of.holds(-inf)
+    assert of.looks == 0
+
+
+@requirement("workers:takeover")
+async def test_a_lease_that_was_renewed_after_it_expired_is_no_proof_for_the_time_before() -> None:
+    of = Lapse()
+    await of.ownership.renew()
+    since = now()
+    assert await of.holds(since)
+    await of.ownership.renew()
+    assert await of.holds(since), "it never expired"
+    assert of.looks == 0
+    of.stop()
+    await of.ownership.renew()
+    of.is_own = False
+    assert not await of.holds(since)
+    assert of.looks == 1
+
+
+@requirement("workers:takeover")
+async def test_an_expired_lease_is_renewed_before_the_worker_looks_what_it_still_holds() -> None:
+    of = Lapse()
+    assert await of.holds(now())
+    assert of.looks == 1
+    assert of.ownership.is_sure(now())
+
+
+async def test_whether_a_worker_still_holds_a_call_is_asked_until_the_store_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("farhand.agent.ownership.RETRY_SEC", 0.001)
+    of = Lapse()
+    answers = iter([StoreDown("away"), None])
+    look = of.look
+
+    async def look_if_there() -> bool:
+        error = next(answers)
+        if error is not None:
+            raise error
+        return await look()
+
+    monkeypatch.setattr(of, "look", look_if_there)
+    assert await of.holds(-inf)
+    assert of.looks == 1
 
 
 async def test_a_worker_is_alive_for_as_long_as_it_renews_its_lease(cluster: Cluster) -> None:

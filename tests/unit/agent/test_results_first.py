@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TypeVar
 
 import pytest
@@ -164,7 +165,7 @@ async def test_a_tool_is_not_begun_for_a_call_that_ended_before_the_intent_was_d
     async def read_late(owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
         """Between the look at the step and the read that makes its intent durable, the call ends."""
         nonlocal is_over
-        if view is loop._open_ids and not is_over:
+        if isinstance(view, partial) and view.func is loop._held_ids and not is_over:
             is_over = True
             [call] = await read(owner, thread_id, ThreadState.open_calls)
             end = calls.settled(call, Success("elsewhere"))

@@ -13,12 +13,12 @@ from typing import TypeAlias
 import pytest
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.agent.ownership import Ownership
 from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.clock import SystemClock
 from farhand.core.decide import runs
 from farhand.core.event import (
     CallOpened,
+    CallTaken,
     RunFinished,
     RunResumed,
     StepDiscarded,
@@ -369,7 +369,6 @@ async def test_a_worker_that_was_stopped_right_before_its_tool_does_not_begin_it
         return "found"
 
     taken_over = False
-    monkeypatch.setattr(Ownership, "is_sure", lambda self: not taken_over)
     one, other = await hire([Ask("look_up", {"subject": "x"}), "Thanks."], look_up), await hire(["never"])
     append = one.store.append
 
@@ -378,6 +377,7 @@ async def test_a_worker_that_was_stopped_right_before_its_tool_does_not_begin_it
         nonlocal taken_over
         done = await append(appends)
         if any(isinstance(event, CallOpened) for each in appends for event in events_of(each)):
+            await _stop_for_a_lease(one)
             taken_over = await _take_over(EventLog(other.store))
         return done
 
@@ -386,6 +386,64 @@ async def test_a_worker_that_was_stopped_right_before_its_tool_does_not_begin_it
     await one.idle()
     assert taken_over
     assert begun == []
+
+
+async def _stop_for_a_lease(stage: Stage) -> None:
+    """As if the process had been stopped for longer than its lease, and had renewed it since."""
+    ownership = stage.service.worker._ownership
+    ownership._sure_until = asyncio.get_running_loop().time()
+    await ownership.renew()
+
+
+@requirement("workers:takeover")
+@pytest.mark.parametrize("needs_approval", [False, True])
+async def test_a_direct_call_that_ended_elsewhere_while_its_worker_was_stopped_is_not_begun(
+    hire: Hire, monkeypatch: pytest.MonkeyPatch, needs_approval: bool
+) -> None:
+    begun: list[str] = []
+
+    @tool(idempotent=True, needs_approval=needs_approval)
+    def look_up(subject: str) -> str:
+        """Look something up.
+
+        Args:
+            subject: What.
+        """
+        begun.append(subject)
+        return "found"
+
+    one, other = await hire(["never"], look_up), await hire(["never"], look_up)
+    append, taken = one.store.append, CallTaken if needs_approval else CallOpened
+
+    async def append_and_lose(appends: Sequence[Append]) -> list[AppendResult]:
+        done = await append(appends)
+        if any(isinstance(event, taken) for each in appends for event in events_of(each)):
+            monkeypatch.setattr(one.store, "append", append)
+            await _finish_elsewhere(other, look_up)
+            await _stop_for_a_lease(one)
+        return done
+
+    monkeypatch.setattr(one.store, "append", append_and_lose)
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(one.service.call("look_up", {"subject": "x"}, thread=THREAD, key="k"))
+        if needs_approval:
+            await comes_true(lambda: _is_asked(one))
+            assert await one.decide(await one.open_call(), YES) == Accepted()
+    assert asked.result() == Success("found elsewhere")
+    await one.service.worker.direct.drain(30.0)
+    assert begun == []
+
+
+async def _is_asked(stage: Stage) -> bool:
+    return bool(await stage.log.open_calls(LOCAL, THREAD))
+
+
+async def _finish_elsewhere(stage: Stage, declared: DeclaredTool[..., object]) -> None:
+    """Another worker finds it in flight, runs it again and stores its outcome."""
+    call = await stage.open_call()
+    taken = await stage.service.desk.start_direct(call, declared.tool, stage.service.worker.name)
+    assert taken is not None
+    assert await stage.service.desk.finish(taken, Success("found elsewhere")) == Accepted()
 
 
 async def _take_over(eventlog: EventLog) -> bool:
