@@ -1,10 +1,11 @@
 """An agent whose tools are called without a run. Each notes that it ran, in the room that TEST_ROOM names.
 
-A server that finds one of these files in the room, with its process id, kills itself at a moment that no test
-could hit:
+A server that finds one of these files in the room, with its process id, kills or stops itself at a moment
+that no test could hit:
 
 - `kill-before-start`: a yes is stored, and its tool is about to be taken for this server;
-- `kill-before-tool`: the tool is taken, and its function is about to be called.
+- `kill-before-tool`: the tool is taken, and its function is about to be called;
+- `stop-before-tool`: the same, and the process goes on when somebody says so.
 """
 
 from __future__ import annotations
@@ -84,10 +85,11 @@ def take_photo(camera: str) -> dict[str, str]:
     raise NotImplementedError(camera)
 
 
-def fall_into(trap: str) -> None:
+def fall_into(trap: str, how: signal.Signals = signal.SIGKILL) -> None:
     path = Path(os.environ["TEST_ROOM"]) / trap
     if path.exists() and path.read_text() == str(os.getpid()):
-        os.kill(os.getpid(), signal.SIGKILL)
+        path.unlink()
+        os.kill(os.getpid(), how)
 
 
 start_direct = Desk.start_direct
@@ -101,6 +103,7 @@ async def start_or_die(desk: Desk, call: Call, tool: Tool | None, worker: str) -
 
 async def run_or_die(context: AgentContext, call: Call, *, since: float) -> Outcome | None:
     fall_into("kill-before-tool")
+    fall_into("stop-before-tool", signal.SIGSTOP)
     return await run_tool(context, call, since=since)
 
 

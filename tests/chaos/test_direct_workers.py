@@ -4,6 +4,9 @@ given, is killed, and the other one sees to it that the tool runs once."""
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+from asyncio import TaskGroup
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -100,6 +103,28 @@ async def test_an_idempotent_tool_is_run_again_by_the_other_worker(cluster: Clus
             response = await called
         assert response.json()["output"] == {"found": "oslo"}
         assert one.executions == [("look_up", "oslo")] * 2
+
+
+@requirement("workers:takeover")
+async def test_a_worker_that_is_stopped_before_its_tool_does_not_begin_it_after_the_other_has_finished_it(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    async with workers(tmp_path, [cluster.address("stopped")] * 2, agent=AGENT) as [one, other]:
+        one.open_gate("oslo")
+        async with executing(one, "look_up", "oslo", requestID="job-1") as called, TaskGroup() as group:
+            call = await waiting(other, "look_up")
+            (tmp_path / "stop-before-tool").write_text(str(other.server.pid))
+            # whether the answer leaves before the process stops is a matter of luck
+            group.create_task(approve(other, call))
+            # longer than a lease later, the first worker takes it over
+            response = await called
+            os.kill(other.server.pid, signal.SIGCONT)
+        assert response.json()["output"] == {"found": "oslo"}
+        # what the other one does after it has woken up
+        async with executing(other, "delete_file", "a", requestID="job-2"):
+            assert await approve(other, await waiting(other, "delete_file")) == (200, {"ok": True})
+            await answer(other, "delete_file", "a", "job-2")
+        assert one.executions == [("look_up", "oslo"), ("delete_file", "a")]
 
 
 async def test_without_request_id_a_call_is_cancelled_when_its_openers_worker_is_gone(
