@@ -13,8 +13,6 @@ from farhand.store.postgres import batch, notify, queries
 from farhand.store.postgres.connection import Connection
 
 NAMES = {
-    batch.LOCK: "lock",
-    batch.REQUESTS: "requests",
     batch.VERSIONS: "versions",
     queries.LOAD: "load",
     queries.FIND_TOOL: "tool",

@@ -1,8 +1,8 @@
 """Appends: the only task of this process that writes to logs.
 
 Appends that arrive during a transaction share the next one, so that one wait for the disk serves all of them.
-Callers are answered once it is durable. If the connection breaks during COMMIT, it is unknown whether it was
-written: `StoreDown` for the whole transaction.
+A transaction is one statement. Callers are answered once it is durable. If the connection breaks before the
+database has answered, it is unknown whether it was written: `StoreDown` for the whole transaction.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import logging
 import math
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 
 from msgspec import Struct
 
 from farhand.errors import StoreDown
-from farhand.store.base import Append, AppendResult
-from farhand.store.postgres.batch import WRITE_NOTHING, AppendTransaction, EncodedAppend, Key
+from farhand.store.base import Append, Appended, AppendResult
+from farhand.store.postgres.batch import WRITE_NOTHING, AppendBatch, EncodedAppend, Key, Values
 from farhand.store.postgres.connection import (
     BY_KEY,
+    Columns,
     Connection,
     ConnectionLost,
     DatabaseClock,
@@ -29,7 +29,7 @@ from farhand.store.postgres.connection import (
     TransactionConflict,
     connect,
 )
-from farhand.store.postgres.pool import CommitUnknown, commit
+from farhand.store.postgres.pool import CommitUnknown
 
 log = logging.getLogger("farhand.store")
 
@@ -45,11 +45,11 @@ KNOWN_TOOLS = 1_000
 
 
 class QueuedAppend(Struct):
-    """The appends of one caller, and the caller."""
+    """Appends of one caller that may share a statement, and the caller."""
 
     appends: list[EncodedAppend]
-    keys: set[Key]
-    answer: asyncio.Future[list[AppendResult]]
+    names: set[Values]
+    answer: asyncio.Future[dict[Key, AppendResult]]
 
 
 class AppendQueue:
@@ -75,13 +75,19 @@ class AppendQueue:
             raise StoreDown("The store is closed.")
         # here, so that an append that cannot be encoded fails only its caller
         encoded = [EncodedAppend(each) for each in appends]
-        keys = {each.key for each in encoded}
-        if len(keys) != len(encoded):
+        if len({each.key for each in encoded}) != len(encoded):
             raise ValueError("one call appends to each thread at most once")
-        answer: asyncio.Future[list[AppendResult]] = asyncio.get_running_loop().create_future()
-        self._queue.append(QueuedAppend(encoded, keys, answer))
+        results: dict[Key, AppendResult] = {}
+        for answer in await asyncio.gather(*(self._put(group) for group in _groups(encoded))):
+            results |= answer
+        return [results[each.key] for each in encoded]
+
+    def _put(self, group: list[EncodedAppend]) -> asyncio.Future[dict[Key, AppendResult]]:
+        answer: asyncio.Future[dict[Key, AppendResult]] = asyncio.get_running_loop().create_future()
+        names: set[Values] = set().union(*(each.names for each in group))
+        self._queue.append(QueuedAppend(group, names, answer))
         self._arrived.set()
-        return await answer
+        return answer
 
     async def check(self) -> None:
         """Raises `StoreDown` while nothing can be written. After a failure a transaction is tried."""
@@ -110,22 +116,22 @@ class AppendQueue:
         self._arrived.set()
 
     def _next_batch(self) -> list[QueuedAppend]:
-        """What waits, in order, up to a second append to the same thread."""
+        """What waits, in order, up to a second append to the same thread, or to a call or run of one."""
         batch = [self._queue.popleft()]
-        keys, size = set(batch[0].keys), len(batch[0].appends)
+        names, size = set(batch[0].names), len(batch[0].appends)
         while self._queue:
             following = self._queue[0]
             size += len(following.appends)
-            if size > BATCH or not keys.isdisjoint(following.keys):
+            if size > BATCH or not names.isdisjoint(following.names):
                 break
-            keys |= following.keys
+            names |= following.names
             batch.append(self._queue.popleft())
         return batch
 
     async def _serve(self, batch: list[QueuedAppend]) -> None:
         self._busy_since = asyncio.get_running_loop().time()
         try:
-            results = await self._write(_sorted_appends(batch))
+            results = await self._write(AppendBatch(append for each in batch for append in each.appends))
         except ValueError as error:
             await self._serve_alone(batch, error)
         except asyncio.CancelledError:
@@ -140,7 +146,7 @@ class AppendQueue:
         else:
             self._has_failed = False
             for each in batch:
-                _answer(each, [results[append.key] for append in each.appends])
+                _answer(each, {append.key: results[append.key] for append in each.appends})
         finally:
             self._busy_since = math.inf
 
@@ -152,65 +158,42 @@ class AppendQueue:
         for each in batch:
             await self._serve([each])
 
-    async def _write(self, appends: list[EncodedAppend]) -> dict[Key, AppendResult]:
+    async def _write(self, batch: AppendBatch) -> dict[Key, AppendResult]:
         for attempt in range(TRIES):
             try:
-                return await self._transact(appends, look_at_all_requests=attempt > 0)
+                return await self._try(batch, look_at_all_requests=attempt > 0)
             except TransactionConflict as error:
                 log.debug("another transaction was faster: %s", error)
         raise StatementFailed("lost the race to other transactions every time")
 
-    async def _transact(
-        self, appends: list[EncodedAppend], *, look_at_all_requests: bool
-    ) -> dict[Key, AppendResult]:
-        while True:
-            connection, is_new = await self._connected()
-            try:
-                results = await self._transact_on(
-                    connection, appends, look_at_all_requests=look_at_all_requests
-                )
-                self.transactions += 1
-                return results
-            except CommitUnknown:
-                self._connection = None
-                raise
-            except ConnectionLost:
-                self._connection = None
-                # an idle connection may have died long ago, and nothing was written
-                if is_new:
-                    raise
-            except BaseException:
-                await _roll_back(connection)
-                raise
-
-    async def _transact_on(
-        self, connection: Connection, appends: list[EncodedAppend], *, look_at_all_requests: bool
-    ) -> dict[Key, AppendResult]:
-        await connection.execute("BEGIN")
-        if not appends:
-            await connection.fetch(WRITE_NOTHING)
-            await commit(connection, seconds=STALLED_SEC)
+    async def _try(self, batch: AppendBatch, *, look_at_all_requests: bool) -> dict[Key, AppendResult]:
+        connection = await self._connected()
+        if not batch.appends:
+            await _fetch(connection, WRITE_NOTHING, seconds=STALLED_SEC)
             return {}
-        transaction = AppendTransaction(connection, appends, self._clock)
-        await transaction.lock()
-        await transaction.look_for_requests(everywhere=look_at_all_requests)
-        await transaction.write(self._place.channel, self._sender, self._tools)
-        if not transaction.accepted:
-            await connection.execute("ROLLBACK")
-            return transaction.results
-        await commit(connection)
-        self._remember_tools(transaction.accepted)
-        return transaction.results
+        sql, values = batch.statement(
+            self._tools,
+            notify=(self._place.channel, self._sender),
+            now=self._clock.override,
+            everywhere=look_at_all_requests,
+        )
+        asked_at = self._clock.monotonic()
+        rows = await _fetch(connection, sql, *values)
+        self.transactions += 1
+        if rows:
+            self._clock.update(max(row[3] for row in rows), asked_at=asked_at)
+        results = batch.results(rows)
+        self._remember_tools([each for each in batch.appends if isinstance(results[each.key], Appended)])
+        return results
 
     def _remember_tools(self, accepted: list[EncodedAppend]) -> None:
         if len(self._tools) > KNOWN_TOOLS:
             self._tools.clear()
         self._tools.update(version for each in accepted for version, _ in each.tools)
 
-    async def _connected(self) -> tuple[Connection, bool]:
-        """The connection, and whether it is new."""
+    async def _connected(self) -> Connection:
         if self._connection is not None and await self._connection.is_alive():
-            return self._connection, False
+            return self._connection
         now = asyncio.get_running_loop().time
         if now() < self._down_until:
             raise ConnectionLost("the database could not be reached a moment ago")
@@ -219,7 +202,7 @@ class AppendQueue:
         except (ConnectionLost, ValueError) as error:
             self._down_until = now() + RETRY_SEC
             raise ConnectionLost(str(error)) from error
-        return self._connection, True
+        return self._connection
 
     def _note_failure(self, batch: list[QueuedAppend], error: Exception) -> None:
         """Logged once, until something can be written again; with a traceback if it was unexpected."""
@@ -231,12 +214,29 @@ class AppendQueue:
         self._has_failed = True
 
 
-def _sorted_appends(batch: list[QueuedAppend]) -> list[EncodedAppend]:
-    """In the same order in all processes, so that no two of them deadlock."""
-    return sorted((append for each in batch for append in each.appends), key=lambda append: append.key)
+def _groups(appends: list[EncodedAppend]) -> list[list[EncodedAppend]]:
+    """Those that share a name come one after the other, in their order; as a rule none do."""
+    groups: list[list[EncodedAppend]] = []
+    names: set[Values] = set()
+    for each in appends:
+        if not groups or not names.isdisjoint(each.names):
+            groups.append([])
+            names.clear()
+        groups[-1].append(each)
+        names |= each.names
+    return groups or [[]]
 
 
-def _answer(pending: QueuedAppend, answer: list[AppendResult] | Exception) -> None:
+async def _fetch(
+    connection: Connection, sql: str, *values: object, seconds: float | None = None
+) -> list[Columns]:
+    try:
+        return await connection.fetch(sql, *values, seconds=seconds)
+    except ConnectionLost as error:
+        raise CommitUnknown(str(error)) from error
+
+
+def _answer(pending: QueuedAppend, answer: dict[Key, AppendResult] | Exception) -> None:
     """A caller that was cancelled is skipped."""
     if pending.answer.done():
         return
@@ -244,13 +244,6 @@ def _answer(pending: QueuedAppend, answer: list[AppendResult] | Exception) -> No
         pending.answer.set_exception(answer)
     else:
         pending.answer.set_result(answer)
-
-
-async def _roll_back(connection: Connection) -> None:
-    with suppress(ConnectionLost, StatementFailed, TransactionConflict):
-        await connection.execute("ROLLBACK")
-        return
-    connection.abort()
 
 
 def _down(error: Exception) -> StoreDown:

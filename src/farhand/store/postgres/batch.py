@@ -1,17 +1,17 @@
-"""One transaction of appends, between BEGIN and COMMIT: rows, statements, and the order in which they run.
+"""One statement that judges and writes a batch of appends: its parts, its values and what its rows mean.
 
-It locks its threads in a fixed order, compares their versions, judges time limits by the database's clock,
-and writes what holds with one statement, assembled from the parts that the batch needs, which also notifies
-the other processes. So a transaction takes the same few round trips whatever is in it. Must not know what an
-event means.
+It locks the threads in a fixed order, compares their versions, judges time limits by the database's clock
+after each lock, writes what holds and notifies the other processes. The statement is a transaction of its
+own, so a batch is one round trip, whatever is in it. It is assembled from the parts that the batch needs.
+Must not know what an event means.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from farhand.core.call import Call
 from farhand.core.principal import Owner
@@ -32,9 +32,7 @@ from farhand.store.guards import can_go_on, is_current, is_in_time, is_open, is_
 from farhand.store.postgres.connection import (
     NOW,
     Columns,
-    Connection,
     DatabaseClock,
-    TransactionConflict,
     Unstorable,
 )
 from farhand.store.postgres.notify import Hint, payloads
@@ -44,33 +42,33 @@ from farhand.store.records import encode
 Key: TypeAlias = tuple[str, str, str]
 Values: TypeAlias = tuple[object, ...]
 
-HOUR_SEC = 3600
-
 
 class EncodedAppend:
-    """The rows lack the number of their thread, which is known only once it is locked."""
+    """Its rows for each table, without the number of its thread, which only the database knows."""
 
-    __slots__ = ("append", "calls", "key", "mode", "row", "runs", "tools")
+    __slots__ = ("append", "calls", "files", "key", "names", "row", "runs", "tools")
 
     def __init__(self, append: Append) -> None:
+        owner = append.owner
         self.append = append
         self.key = key_of_append(append)
-        self.mode: Literal["new", "write", "read"] = "write"
-        if not append.body:
-            self.mode = "read"
-        elif append.version == 0:
-            self.mode = "new"
-        self.row = _thread_values(append)
-        self.calls = [call_values(append.owner, call, at=append.at) for call in append.calls]
-        self.runs = [run_values(append.owner, run) for run in append.runs]
+        self.row = _append_values(append)
+        self.calls = _by_id(call_values(owner, call, at=append.at) for call in append.calls)
+        self.runs = _by_id(run_values(owner, run) for run in append.runs)
         self.tools = [(tool.version, encode(tool)) for tool in append.tools]
+        self.files = [(*self.key[:2], ref) for ref in append.files]
+        self.names: set[Values] = {self.key}
+        """A statement changes a row once: of two appends that share one of these, one has to wait."""
+        self.names.update([("call", *row[:3]) for row in self.calls])
+        self.names.update([("run", *row[:3]) for row in self.runs])
+        self.names.update([("request", *row[:2], row[5]) for row in self.calls if row[5] is not None])
 
-    def requests(self, *, everywhere: bool) -> Iterator[tuple[Key, str]]:
+    def requests(self, *, everywhere: bool) -> Iterator[Values]:
         """Request ids, each with its owner, and their calls: those that it opens, or all."""
         for call in self.append.calls:
             request_id = key_of(call, "request")
             if request_id is not None and (everywhere or call.version == 1):
-                yield (*self.key[:2], request_id), call.call_id
+                yield *self.key[:2], request_id, call.call_id
 
 
 def key_of_append(append: Append) -> Key:
@@ -82,15 +80,21 @@ def columns(rows: Sequence[Values], count: int) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(count)]
 
 
-def _thread_values(append: Append) -> Values:
-    """In the order of `moved` in `append_sql`; None for what is unchanged."""
-    row, lease, snapshot = append.thread, append.lease, append.snapshot
+def _append_values(append: Append) -> Values:
+    """In the order of `wanted` in `JUDGE`; None for what is unchanged."""
+    row, lease = append.thread, append.lease
     return (
-        append.version + 1,
+        append.owner.tenant,
+        append.owner.subject,
+        append.thread_id,
+        append.version,
+        append.last_at,
+        append.not_after,
+        append.not_before,
         append.at,
-        int(append.at // HOUR_SEC),
-        len(append.body),
-        None if snapshot is None else len(snapshot),
+        append.body or None,
+        append.snapshot,
+        append.feed,
         None if row is None else row.updated_at,
         None if row is None else row.run_id,
         None if row is None else can_go_on(row),
@@ -100,6 +104,11 @@ def _thread_values(append: Append) -> Values:
         None if lease is None else lease.worker or None,
         None if lease is None else lease.until if lease.worker else 0.0,
     )
+
+
+def _by_id(rows: Iterable[Values]) -> list[Values]:
+    """The last of each owner and id."""
+    return list({row[:3]: row for row in rows}.values())
 
 
 def call_values(owner: Owner, call: Call, *, at: float) -> Values:
@@ -137,85 +146,111 @@ VERSIONS = f"""
     ORDER BY place
 """
 
-# waits for a thread that another transaction is creating, and then finds it neither way
-LOCK = f"""
-    WITH wanted AS MATERIALIZED (
-        SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[])
-            WITH ORDINALITY AS each (tenant, subject, thread_id, mode, place)
-    ), locked AS MATERIALIZED (
-        SELECT place, thread_no, version, written_at
-        FROM wanted JOIN threads USING (tenant, subject, thread_id)
-        WHERE mode <> 'read' ORDER BY place FOR UPDATE OF threads
-    ), made AS (
-        INSERT INTO threads (tenant, subject, thread_id)
-        SELECT tenant, subject, thread_id FROM wanted WHERE mode = 'new' ORDER BY place
-        ON CONFLICT DO NOTHING RETURNING tenant, subject, thread_id, thread_no
-    )
-    SELECT place, thread_no, version, written_at, {NOW.format("$5")} FROM locked
-    UNION ALL
-    SELECT place, thread_no, 0, NULL, {NOW.format("$5")}
-    FROM made JOIN wanted USING (tenant, subject, thread_id)
-    UNION ALL
-    SELECT place, thread_no, version, written_at, {NOW.format("$5")}
-    FROM wanted JOIN threads USING (tenant, subject, thread_id) WHERE mode = 'read'
-"""
-
-REQUESTS = """
-    SELECT tenant, subject, request_id, call_id
-    FROM unnest($1::text[], $2::text[], $3::text[]) AS each (tenant, subject, request_id)
-        JOIN calls USING (tenant, subject, request_id)
-"""
-
 # a commit that has to reach the disk, and synchronous replicas, though no table changes
 WRITE_NOTHING = "SELECT pg_logical_emit_message(true, 'farhand', '')"
 
-DROP_EMPTY = "DELETE FROM threads WHERE thread_no = ANY($1::bigint[]) AND version = 0"
+# a thread that is being created is waited for at its insert, and then neither found nor made
+JUDGE = f"""
+    WITH wanted AS MATERIALIZED (
+        SELECT * FROM unnest(
+            $1::text[], $2::text[], $3::text[], $4::bigint[], $5::float8[], $6::float8[], $7::float8[],
+            $8::float8[], $9::bytea[], $10::bytea[], $11::bigint[], $12::float8[], $13::text[], $14::bool[],
+            $15::bool[], $16::bigint[], $17::bytea[], $18::text[], $19::float8[]
+        ) WITH ORDINALITY AS each (
+            tenant, subject, thread_id, expected, last_at, not_after, not_before,
+            at, body, snapshot, feed, updated_at, run_id, can_go_on,
+            is_running, kept_from, listed, worker, lease_until, place)
+    ), asked AS MATERIALIZED (
+        SELECT * FROM unnest($20::bigint[], $21::text[], $22::text[], $23::text[], $24::text[])
+            AS each (place, tenant, subject, request_id, call_id)
+    ), taken AS MATERIALIZED (
+        SELECT place FROM asked JOIN calls USING (tenant, subject, request_id)
+        WHERE calls.call_id <> asked.call_id
+        UNION ALL
+        SELECT place FROM asked GROUP BY place, request_id HAVING count(*) > 1
+    ), locked AS MATERIALIZED (
+        SELECT wanted.*, thread_no, version, written_at
+        FROM wanted JOIN threads USING (tenant, subject, thread_id)
+        WHERE wanted.body IS NOT NULL ORDER BY place FOR UPDATE OF threads
+    ), found AS MATERIALIZED (
+        SELECT locked.*, {NOW.format("$25")} AS now FROM locked
+        UNION ALL
+        SELECT wanted.*, thread_no, version, written_at, {NOW.format("$25")}
+        FROM wanted JOIN threads USING (tenant, subject, thread_id) WHERE wanted.body IS NULL
+        UNION ALL
+        SELECT wanted.*, NULL, 0, NULL, {NOW.format("$25")} FROM wanted
+        WHERE expected = 0 AND wanted.body IS NOT NULL AND place NOT IN (SELECT place FROM locked)
+    ), current AS MATERIALIZED (
+        SELECT * FROM found
+        WHERE body IS NOT NULL AND version = expected AND (last_at IS NULL OR last_at = written_at)
+            AND (not_after IS NULL OR now < not_after) AND (not_before IS NULL OR now >= not_before)
+            AND place NOT IN (SELECT place FROM taken)
+    ), made AS (
+        INSERT INTO threads (
+            tenant, subject, thread_id, version, written_at, written_hour, is_covered, bytes, snapshot_bytes,
+            updated_at, run_id, can_go_on, is_running, kept_from, body, worker, lease_until)
+        SELECT tenant, subject, thread_id, 1, at, floor(at / 3600), snapshot IS NOT NULL, octet_length(body),
+            coalesce(octet_length(snapshot), 0), coalesce(updated_at, 0), run_id, coalesce(can_go_on, false),
+            coalesce(is_running, false), kept_from, listed, worker, coalesce(lease_until, 0)
+        FROM current WHERE thread_no IS NULL ORDER BY place
+        ON CONFLICT DO NOTHING RETURNING tenant, subject, thread_id, thread_no
+    ), held AS MATERIALIZED (
+        SELECT place, thread_no, tenant, subject, thread_id, expected + 1 AS version, at, body, snapshot, feed
+        FROM current WHERE thread_no IS NOT NULL
+        UNION ALL
+        SELECT place, made.thread_no, tenant, subject, thread_id, 1, at, body, snapshot, feed
+        FROM made JOIN current USING (tenant, subject, thread_id)
+    ), moved AS (
+        UPDATE threads SET version = expected + 1, written_at = at, written_hour = floor(at / 3600),
+            is_covered = snapshot IS NOT NULL,
+            bytes = threads.bytes + octet_length(current.body),
+            snapshot_bytes = coalesce(octet_length(snapshot), threads.snapshot_bytes),
+            updated_at = coalesce(current.updated_at, threads.updated_at),
+            run_id = CASE WHEN listed IS NULL THEN threads.run_id ELSE current.run_id END,
+            can_go_on = coalesce(current.can_go_on, threads.can_go_on),
+            is_running = coalesce(current.is_running, threads.is_running),
+            kept_from = CASE WHEN listed IS NULL THEN threads.kept_from ELSE current.kept_from END,
+            body = coalesce(listed, threads.body),
+            worker = CASE WHEN current.lease_until IS NULL THEN threads.worker ELSE current.worker END,
+            lease_until = coalesce(current.lease_until, threads.lease_until)
+        FROM current WHERE threads.thread_no = current.thread_no
+    ), logged AS (
+        INSERT INTO log (thread_no, version, at, body) SELECT thread_no, version, at, body FROM held
+    )"""
+RESULTS = """
+    SELECT place, version, written_at, now,
+        place IN (SELECT place FROM held), place IN (SELECT place FROM taken),
+        (SELECT count(pg_notify($1, note)) FROM unnest($2::text[]) AS note WHERE EXISTS (SELECT FROM held))
+    FROM found
+"""
+
+# for look-up rows of a thread that is locked
+HELD = "WITH held AS (SELECT 1::bigint AS place, $1::bigint AS thread_no)"
 
 CALL_COLUMNS = """thread_no, tenant, subject, call_id, run_id, approval_id, request_id, client_id,
     deadline, opened_at, settled_at, body"""
 RUN_COLUMNS = "thread_no, tenant, subject, run_id, started_at, ended_at, body"
 
-# statements that may wait for another transaction come in the same order everywhere
+# statements that may wait for another transaction come in the same order everywhere, and their rows too
 _PARTS = {
-    "log": """
-    logged AS (
-        INSERT INTO log (thread_no, version, at, body)
-        SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::float8[], $4::bytea[])
-    )""",
-    "threads": """
-    moved AS (
-        UPDATE threads SET version = new.version, written_at = new.at, written_hour = new.hour,
-            is_covered = new.snapshot_bytes IS NOT NULL,
-            bytes = threads.bytes + new.bytes,
-            snapshot_bytes = coalesce(new.snapshot_bytes, threads.snapshot_bytes),
-            updated_at = coalesce(new.updated_at, threads.updated_at),
-            run_id = CASE WHEN new.body IS NULL THEN threads.run_id ELSE new.run_id END,
-            can_go_on = coalesce(new.can_go_on, threads.can_go_on),
-            is_running = coalesce(new.is_running, threads.is_running),
-            kept_from = CASE WHEN new.body IS NULL THEN threads.kept_from ELSE new.kept_from END,
-            body = coalesce(new.body, threads.body),
-            worker = CASE WHEN new.lease_until IS NULL THEN threads.worker ELSE new.worker END,
-            lease_until = coalesce(new.lease_until, threads.lease_until)
-        FROM unnest(
-            $1::bigint[], $2::bigint[], $3::float8[], $4::bigint[], $5::bigint[], $6::bigint[], $7::float8[],
-            $8::text[], $9::bool[], $10::bool[], $11::bigint[], $12::bytea[], $13::text[], $14::float8[]
-        ) AS new (
-            thread_no, version, at, hour, bytes, snapshot_bytes, updated_at,
-            run_id, can_go_on, is_running, kept_from, body, worker, lease_until
-        ) WHERE threads.thread_no = new.thread_no
-    )""",
     "snapshots": """
     covered AS (
         INSERT INTO snapshots (thread_no, version, body)
-        SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bytea[])
+        SELECT thread_no, version, snapshot FROM held WHERE snapshot IS NOT NULL
         ON CONFLICT (thread_no) DO UPDATE SET version = excluded.version, body = excluded.body
     )""",
     "calls": f"""
     called AS (
         INSERT INTO calls ({CALL_COLUMNS})
-        SELECT * FROM unnest(
+        SELECT held.thread_no, new.tenant, new.subject, call_id, run_id, approval_id, request_id, client_id,
+            deadline, opened_at, settled_at, new.body
+        FROM unnest(
             $1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-            $9::float8[], $10::float8[], $11::float8[], $12::bytea[])
+            $9::float8[], $10::float8[], $11::float8[], $12::bytea[]
+        ) AS new (
+            place, tenant, subject, call_id, run_id, approval_id, request_id, client_id,
+            deadline, opened_at, settled_at, body
+        ) JOIN held USING (place) ORDER BY request_id, call_id
         ON CONFLICT (tenant, subject, call_id) DO UPDATE
             SET approval_id = excluded.approval_id, client_id = excluded.client_id,
                 deadline = excluded.deadline, settled_at = excluded.settled_at, body = excluded.body
@@ -224,20 +259,27 @@ _PARTS = {
     "runs": f"""
     ran AS (
         INSERT INTO runs ({RUN_COLUMNS})
-        SELECT * FROM unnest(
-            $1::bigint[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::bytea[])
+        SELECT held.thread_no, new.tenant, new.subject, run_id, started_at, ended_at, new.body
+        FROM unnest(
+            $1::bigint[], $2::text[], $3::text[], $4::text[], $5::float8[], $6::float8[], $7::bytea[]
+        ) AS new (place, tenant, subject, run_id, started_at, ended_at, body)
+            JOIN held USING (place) ORDER BY run_id
         ON CONFLICT (tenant, subject, run_id) DO UPDATE SET ended_at = excluded.ended_at, body = excluded.body
             WHERE runs.thread_no = excluded.thread_no
     )""",
     "tools": """
     declared AS (
-        INSERT INTO tools (version, body) SELECT * FROM unnest($1::text[], $2::bytea[])
+        INSERT INTO tools (version, body)
+        SELECT new.version, new.body
+        FROM unnest($1::bigint[], $2::text[], $3::bytea[]) AS new (place, version, body)
+            JOIN held USING (place) ORDER BY new.version
         ON CONFLICT DO NOTHING
     )""",
     "files": """
     wanted_files AS MATERIALIZED (
-        SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[])
-            AS each (thread_no, tenant, subject, ref)
+        SELECT held.thread_no, new.tenant, new.subject, ref
+        FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS new (place, tenant, subject, ref)
+            JOIN held USING (place)
     ), bound AS (
         UPDATE files SET bound = true
         WHERE arrived AND ref = ANY($4::text[])
@@ -250,166 +292,100 @@ _PARTS = {
     )""",
     "feed": """
     ends AS (
-        INSERT INTO feeds (tenant, subject, last) SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[])
+        INSERT INTO feeds (tenant, subject, last)
+        SELECT tenant, subject, sum(feed) FROM held WHERE feed > 0
+        GROUP BY tenant, subject ORDER BY tenant, subject
         ON CONFLICT (tenant, subject) DO UPDATE SET last = feeds.last + excluded.last
         RETURNING tenant, subject, last
     ), fed AS (
         INSERT INTO feed (tenant, subject, no, count, at, thread_id, thread_no, version)
-        SELECT tenant, subject, last - behind, count, at, thread_id, thread_no, version
-        FROM unnest(
-            $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::float8[],
-            $9::text[], $10::bigint[], $11::bigint[]
-        ) AS new (tenant, subject, behind, count, at, thread_id, thread_no, version)
-            JOIN ends USING (tenant, subject)
+        SELECT tenant, subject, last - behind, feed, at, thread_id, thread_no, version
+        FROM (
+            SELECT *, sum(feed) OVER (PARTITION BY tenant, subject ORDER BY place DESC) - feed AS behind
+            FROM held WHERE feed > 0
+        ) AS new JOIN ends USING (tenant, subject)
     )""",
 }
 
-NOTIFY = "SELECT pg_notify($1, note) FROM unnest($2::text[]) AS note"
-
 
 class WriteStatement:
-    def __init__(self) -> None:
-        self.values: list[object] = []
-        self._parts: list[tuple[str, int]] = []
-        """The name of a part, and how many values come before its own."""
+    """Starts with what finds `held`, the threads that are written to, and ends with what it returns."""
 
-    @property
-    def sql(self) -> str:
-        return _compose(tuple(self._parts))
-
-    def add_appends(self, numbered: Sequence[tuple[int, EncodedAppend]], known_tools: set[str]) -> None:
-        appends = [(number, each, each.append) for number, each in numbered]
-        self.add("log", [(no, append.version + 1, append.at, append.body) for no, _, append in appends])
-        self.add("threads", [(no, *each.row) for no, each, _ in appends])
-        self.add(
-            "snapshots",
-            [
-                (no, append.version + 1, append.snapshot)
-                for no, _, append in appends
-                if append.snapshot is not None
-            ],
-        )
-        # by their request ids, so that two transactions with the same ones wait in the same order
-        calls = _by_id((no, *call) for no, each, _ in appends for call in each.calls)
-        self.add("calls", sorted(calls, key=lambda call: str(call[6])))
-        self.add("runs", _by_id((no, *run) for no, each, _ in appends for run in each.runs))
-        tools = {version: body for _, each, _ in appends for version, body in each.tools}
-        self.add("tools", [pair for pair in sorted(tools.items()) if pair[0] not in known_tools])
-        self.add("files", sorted((no, *each.key[:2], ref) for no, each, a in appends for ref in a.files))
-        self._add_feed([(no, each) for no, each, append in appends if append.feed])
-
-    def add_notifications(self, channel: str, notes: list[str]) -> None:
-        self._parts.append(("notify", len(self.values)))
-        self.values += [channel, notes]
+    def __init__(self, head: str, values: Sequence[object]) -> None:
+        self._parts = [(head, 0)]
+        """The text of a part, and how many values come before its own."""
+        self._values = list(values)
 
     def add(self, name: str, rows: Sequence[Values]) -> None:
         if rows:
-            self._parts.append((name, len(self.values)))
-            self.values += columns(rows, len(rows[0]))
+            self.add_part(name, columns(rows, len(rows[0])))
 
-    def _add_feed(self, numbered: list[tuple[int, EncodedAppend]]) -> None:
-        """`behind` is how many entries of the owner come after it in this transaction."""
-        if not numbered:
-            return
-        totals: dict[tuple[str, str], int] = {}
-        rows: list[Values] = []
-        for number, each in reversed(numbered):
-            append = each.append
-            owner = each.key[:2]
-            behind = totals.get(owner, 0)
-            totals[owner] = behind + append.feed
-            place = (append.thread_id, number, append.version + 1)
-            rows.append((*owner, behind, append.feed, append.at, *place))
-        self._parts.append(("feed", len(self.values)))
-        self.values += columns([(*owner, count) for owner, count in sorted(totals.items())], 3)
-        self.values += columns(rows, 8)
+    def add_part(self, name: str, values: Sequence[object] = ()) -> None:
+        self._add(_PARTS[name], values)
 
+    def finish(self, end: str, values: Sequence[object] = ()) -> tuple[str, list[object]]:
+        """Its text and its values."""
+        self._add(end, values)
+        return _compose(tuple(self._parts)), self._values
 
-def _by_id(rows: Iterable[Values]) -> list[Values]:
-    """The last of each owner and id, the columns after the thread: a statement changes a row once."""
-    return list({row[1:4]: row for row in rows}.values())
+    def _add(self, sql: str, values: Sequence[object]) -> None:
+        self._parts.append((sql, len(self._values)))
+        self._values += values
 
 
 @cache
 def _compose(parts: tuple[tuple[str, int], ...]) -> str:
-    written = ",".join(_shift(_PARTS[name], before) for name, before in parts if name != "notify")
-    notify = next((_shift(NOTIFY, before) for name, before in parts if name == "notify"), "SELECT 1")
-    return f"WITH {written} {notify}"
+    *written, end = [_shift(sql, before) for sql, before in parts]
+    return ",".join(written) + end
 
 
 def _shift(sql: str, offset: int) -> str:
     return re.sub(r"\$(\d+)", lambda found: f"${int(found[1]) + offset}", sql)
 
 
-class AppendTransaction:
-    """`accepted` holds what is written; `results` has all results."""
+class AppendBatch:
+    """Appends that share no name, in the order in which their threads are locked."""
 
-    def __init__(self, connection: Connection, appends: list[EncodedAppend], clock: DatabaseClock) -> None:
-        self.results: dict[Key, AppendResult] = {}
-        self.accepted: list[EncodedAppend] = []
-        self._connection = connection
-        self._appends = appends
-        self._clock = clock
-        self._numbers: dict[Key, int] = {}
+    def __init__(self, appends: Iterable[EncodedAppend]) -> None:
+        self.appends = sorted(appends, key=lambda append: append.key)
 
-    async def lock(self) -> None:
-        """From here on no other process moves these threads; the time is read after the last lock."""
-        wanted = [(*each.key, each.mode) for each in self._appends]
-        asked_at = self._clock.monotonic()
-        rows = await self._connection.fetch(LOCK, *columns(wanted, 4), self._clock.override)
-        found = {self._appends[place - 1].key: thread for place, *thread, _ in rows}
-        now = max((row[4] for row in rows), default=0.0)
-        if rows:
-            self._clock.update(now, asked_at=asked_at)
-        for each in self._appends:
-            if each.key not in found and each.mode == "new":
-                raise TransactionConflict("another transaction has just created this thread")
-            number, version, last_at = found.get(each.key) or (0, 0, None)
-            self._numbers[each.key] = number
-            self._judge(each, version=version, last_at=last_at, now=now)
+    def statement(
+        self, known_tools: Collection[str], *, notify: tuple[str, str], now: float | None, everywhere: bool
+    ) -> tuple[str, list[object]]:
+        """The statement and its values; `everywhere` looks for the request ids of all calls and not only of
+        those that are opened. `notify` has the channel and the sender."""
+        channel, sender = notify
+        numbered = list(enumerate(self.appends, 1))
+        asked = [(place, *each) for place, one in numbered for each in one.requests(everywhere=everywhere)]
+        wanted = columns([each.row for each in self.appends], 19)
+        statement = WriteStatement(JUDGE, [*wanted, *columns(asked, 5), now])
+        if any(each.append.snapshot is not None for each in self.appends):
+            statement.add_part("snapshots")
+        statement.add("calls", [(place, *call) for place, each in numbered for call in each.calls])
+        statement.add("runs", [(place, *run) for place, each in numbered for run in each.runs])
+        tools = [(place, *tool) for place, each in numbered for tool in each.tools]
+        statement.add("tools", [tool for tool in tools if tool[1] not in known_tools])
+        statement.add("files", [(place, *file) for place, each in numbered for file in each.files])
+        if any(each.append.feed for each in self.appends):
+            statement.add_part("feed")
+        written = [each for each in self.appends if each.append.body]
+        return statement.finish(RESULTS, [channel, payloads(sender, hints_of(written))])
 
-    def _judge(self, encoded: EncodedAppend, *, version: int, last_at: float | None, now: float) -> None:
-        result = judge(encoded.append, version=version, last_at=last_at, now=now)
-        self.results[encoded.key] = result
-        if encoded.append.body and isinstance(result, Appended):
-            self.accepted.append(encoded)
+    def results(self, rows: Sequence[Columns]) -> dict[Key, AppendResult]:
+        found = {row[0]: row for row in rows}
+        return {
+            each.key: _result(each.append, found[place]) if place in found else Moved(0)
+            for place, each in enumerate(self.appends, 1)
+        }
 
-    async def look_for_requests(self, *, everywhere: bool) -> None:
-        """Finds request ids that another call of the owner has. A call that has moved was checked when it was
-        opened; a race that this misses ends at the unique index, and the next attempt checks `everywhere`."""
-        asked = [
-            (each.key, request, call_id)
-            for each in self.accepted
-            for request, call_id in each.requests(everywhere=everywhere)
-        ]
-        if not asked:
-            return
-        rows = await self._connection.fetch(REQUESTS, *columns([request for _, request, _ in asked], 3))
-        holders: dict[Key, str] = {(row[0], row[1], row[2]): row[3] for row in rows}
-        for key, request, call_id in asked:
-            # of two in this very batch the first one has it
-            if holders.setdefault(request, call_id) != call_id:
-                self.results[key] = RequestTaken()
-        self.accepted = [each for each in self.accepted if isinstance(self.results[each.key], Appended)]
 
-    async def write(self, channel: str, sender: str, known_tools: set[str]) -> None:
-        if not self.accepted:
-            return
-        statement = WriteStatement()
-        numbered = [(self._numbers[each.key], each) for each in self.accepted]
-        statement.add_appends(numbered, known_tools)
-        statement.add_notifications(channel, payloads(sender, hints_of(self.accepted)))
-        await self._connection.fetch(statement.sql, *statement.values)
-        await self._drop_empty()
-
-    async def _drop_empty(self) -> None:
-        """Removes threads that were created for an append that does not hold."""
-        held = {each.key for each in self.accepted}
-        empty = [
-            self._numbers[each.key] for each in self._appends if each.mode == "new" and each.key not in held
-        ]
-        if empty:
-            await self._connection.fetch(DROP_EMPTY, empty)
+def _result(append: Append, row: Columns) -> AppendResult:
+    _, version, last_at, now, is_held, is_taken, _ = row
+    result = judge(append, version=version, last_at=last_at, now=now)
+    if is_held or not append.body or not isinstance(result, Appended):
+        return result
+    # or another transaction has just created the thread: this statement cannot see it
+    return RequestTaken() if is_taken else Moved(1)
 
 
 async def compare_versions(pool: Pool, appends: Sequence[Append], clock: DatabaseClock) -> list[AppendResult]:

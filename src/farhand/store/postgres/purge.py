@@ -21,6 +21,7 @@ from farhand.store.guards import (
 )
 from farhand.store.postgres.batch import (
     CALL_COLUMNS,
+    HELD,
     RUN_COLUMNS,
     Values,
     WriteStatement,
@@ -231,7 +232,7 @@ async def rebuild_thread(connection: Connection, lookups: Lookups, *, dry_run: b
     wanted = _thread_values(lookups)
     if not dry_run:
         await connection.fetch(UPDATE_THREAD, no, *wanted)
-        await _write_lookups(connection, owner, calls, runs)
+        await _write_lookups(connection, owner, no, calls=calls, runs=runs)
     return (tuple(listed) != wanted) + len(calls) + len(runs)
 
 
@@ -288,17 +289,19 @@ async def _lost_requests(connection: Connection, lookups: Lookups) -> set[str]:
 
 
 async def _write_lookups(
-    connection: Connection, owner: Owner, calls: Difference[Values], runs: Difference[Values]
+    connection: Connection, owner: Owner, no: int, *, calls: Difference[Values], runs: Difference[Values]
 ) -> None:
     put = list(calls.put.values())
     requests = [row[REQUEST_ID] for row in put if row[REQUEST_ID] is not None]
     gone = ([*calls.drop, *calls.put], requests, [*runs.drop, *runs.put])
     await connection.fetch(DROP_LOOKUPS, owner.tenant, owner.subject, *gone)
-    statement = WriteStatement()
-    statement.add("calls", put)
-    statement.add("runs", list(runs.put.values()))
-    if statement.values:
-        await connection.fetch(statement.sql, *statement.values)
+    statement = WriteStatement(HELD, [no])
+    # by its place instead of its number, which the statement adds
+    statement.add("calls", [(1, *row[1:]) for row in put])
+    statement.add("runs", [(1, *row[1:]) for row in runs.put.values()])
+    if put or runs.put:
+        sql, values = statement.finish(" SELECT 1")
+        await connection.fetch(sql, *values)
 
 
 LOCK_REBUILT = """

@@ -11,8 +11,8 @@ from farhand.core.call import ProgramRequest
 from farhand.errors import StoreDown
 from farhand.store.base import Append, Appended, Lease, Moved, OutOfTime, RequestTaken, ThreadRow
 from farhand.store.postgres import PostgresStore
-from farhand.store.postgres.batch import WriteStatement
-from farhand.store.postgres.connection import Connection, ConnectionLost, connect, place_of
+from farhand.store.postgres.batch import AppendBatch
+from farhand.store.postgres.connection import Columns, Connection, connect, place_of
 from farhand.testing import FakeClock
 from farhand.testing.store_laws.fixture import ANN, BOB, OPEN_URL, StoreFixture
 from tests.chaos.fault_proxy import FaultProxy
@@ -21,7 +21,7 @@ from tests.requirement import requirement
 from tests.statements import counted_statements
 from tests.unit.store.postgres.store_probe import comes_true, execute, query, works
 
-TRANSACTION = {"BEGIN": 1, "lock": 1, "write": 1, "COMMIT": 1}
+TRANSACTION = {"write": 1}
 
 
 async def test_what_queued_while_a_transaction_ran_shares_the_next_one(
@@ -57,7 +57,7 @@ async def test_an_append_that_does_not_hold_fails_alone_in_its_transaction(
     assert rows == [], "a thread that was made for a refused append is gone"
 
 
-async def test_a_transaction_is_four_round_trips_whatever_is_in_it(
+async def test_a_transaction_is_one_round_trip_whatever_is_in_it(
     fixture: StoreFixture, postgres: PostgresStore
 ) -> None:
     file = await fixture.put_file(b"x")
@@ -83,13 +83,13 @@ async def test_a_transaction_is_four_round_trips_whatever_is_in_it(
     assert asked == TRANSACTION
 
 
-async def test_a_call_with_a_request_id_costs_one_look_when_it_is_opened_and_none_later(
+async def test_a_call_with_a_request_id_costs_no_round_trip_of_its_own(
     fixture: StoreFixture,
 ) -> None:
     call = fixture.new_call(request=ProgramRequest("job-1"))
     with counted_statements() as asked:
         await fixture.append(calls=(call,))
-    assert asked == {**TRANSACTION, "requests": 1}
+    assert asked == TRANSACTION
     with counted_statements() as asked:
         await fixture.append(calls=(fixture.settled(call),))
     assert asked == TRANSACTION
@@ -170,7 +170,7 @@ async def test_a_request_race_that_is_lost_at_the_unique_index_is_looked_at_agai
     )
     batch = [_append(fixture, "t1", 0, b"[1]", "call_1", "job"), _append(fixture, "t2", 0, b"[1]")]
     appending = asyncio.gather(postgres.append(batch))
-    waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%INSERT INTO log%'"
+    waits = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%wanted AS%'"
 
     async def is_waiting() -> bool:
         return bool(await query(postgres, waits))
@@ -260,17 +260,19 @@ async def test_a_commit_whose_answer_is_lost_is_store_down_and_deciding_again_wr
         store = await PostgresStore.open(cluster.address(schema, port=proxy.port), clock)
         fixture = StoreFixture(store, clock)
         await fixture.append("t0")
-        execute, cuts = Connection.execute, 0
+        fetch, cuts = Connection.fetch, 0
 
-        async def execute_and_cut(connection: Connection, sql: str, **how: float | None) -> None:
+        async def fetch_and_cut(
+            connection: Connection, sql: str, *values: object, **how: float | None
+        ) -> list[Columns]:
             nonlocal cuts
-            if sql == "COMMIT" and not cuts:
+            if "INSERT INTO log " in sql and not cuts:
                 cuts += 1
                 # the database gets it and its answer is lost, or nothing arrives
                 proxy.drop_after(0) if is_kept else proxy.cut()
-            await execute(connection, sql, **how)
+            return await fetch(connection, sql, *values, **how)
 
-        monkeypatch.setattr(Connection, "execute", execute_and_cut)
+        monkeypatch.setattr(Connection, "fetch", fetch_and_cut)
         with pytest.raises(StoreDown, match="not confirmed yet whether this was stored"):
             await fixture.append("t1", b"[once]")
         assert cuts == 1
@@ -284,34 +286,25 @@ async def test_a_commit_whose_answer_is_lost_is_store_down_and_deciding_again_wr
         await store.close()
 
 
-async def test_a_connection_that_is_lost_before_its_commit_is_replaced_and_the_append_is_made_once(
-    fixture: StoreFixture, postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
+async def test_a_connection_that_was_lost_is_replaced_and_the_append_is_made_once(
+    fixture: StoreFixture, postgres: PostgresStore
 ) -> None:
     await fixture.append("t0")
-    execute, losses = Connection.execute, 0
-
-    async def lose_once(connection: Connection, sql: str, **how: float | None) -> None:
-        nonlocal losses
-        if sql == "BEGIN" and not losses:
-            losses += 1
-            connection.abort()
-            raise ConnectionLost("cut")
-        await execute(connection, sql, **how)
-
-    monkeypatch.setattr(Connection, "execute", lose_once)
+    connection = postgres._appends._connection
+    assert connection is not None
+    connection.abort()
     await fixture.append("t1")
-    assert losses == 1
     assert len((await postgres.load(ANN, "t1")).rows) == 1
 
 
 async def test_a_fault_that_nobody_expected_ends_its_transaction_and_not_the_queue(
     fixture: StoreFixture, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise KeyError("planted")
 
     with monkeypatch.context() as planted, caplog.at_level(logging.WARNING, "farhand.store"):
-        planted.setattr(WriteStatement, "add_appends", broken)
+        planted.setattr(AppendBatch, "statement", broken)
         with pytest.raises(StoreDown, match="nothing of this was stored"):
             await fixture.append("t1")
     assert "planted" in caplog.text
