@@ -21,7 +21,7 @@ NAMES = {
 }
 SWEEPS = {
     queries.open_calls_query(which)[0]
-    for which in (CallFilter(is_direct=True), CallFilter(is_client=True), CallFilter(due_before=0.0))
+    for which in (CallFilter(needs_worker=True), CallFilter(is_client=True), CallFilter(due_before=0.0))
 }
 BY_THE_CLOCK = frozenset(
     {

@@ -301,8 +301,10 @@ class EventLog(Threads):
         return [each.call for each in await self.store.open_calls(CallFilter(is_client=True), limit=100_000)]
 
     async def direct_calls(self) -> list[Call]:
-        """Calls of all owners without a run: open, or settled and not reported yet."""
-        return [each.call for each in await self.store.open_calls(CallFilter(is_direct=True), limit=100_000)]
+        """Calls of all owners without a run that a worker has to look after: to be started or in flight, with
+        a caller that may be gone, or settled and not reported yet."""
+        found = await self.store.open_calls(CallFilter(needs_worker=True), limit=100_000)
+        return [each.call for each in found]
 
     async def due(self, *, before: float, limit: int) -> list[Call]:
         """Open calls whose deadline is before this time, earliest first."""

@@ -140,13 +140,13 @@ class FoundCall(Struct, frozen=True, gc=False):
 
 
 class CallFilter(Struct, frozen=True, gc=False, kw_only=True):
-    """Which open calls: of an owner, for a client, for any client (`is_client`), without a run (`is_direct`),
-    with a deadline before a time."""
+    """Which open calls: of an owner, for a client, for any client (`is_client`), without a run that a worker
+    has to look after (`needs_worker`), with a deadline before a time."""
 
     owner: Owner | None = None
     client_id: str | None = None
     due_before: float | None = None
-    is_direct: bool = False
+    needs_worker: bool = False
     is_client: bool = False
 
 

@@ -9,6 +9,7 @@ from typing import Generic, TypeAlias, TypeVar
 from msgspec import Struct
 
 from farhand.core.call import Call, Phase
+from farhand.core.decide.direct import needs_worker
 from farhand.core.principal import Owner
 from farhand.core.run import ENDED, Run, RunState
 from farhand.store.base import Append, CallFilter, CallKey, Counted, FoundCall, Lookups, ThreadRow
@@ -54,7 +55,7 @@ def is_wanted(which: CallFilter, found: FoundCall) -> bool:
         return False
     return (
         (which.client_id is None or call.client_id == which.client_id)
-        and not (which.is_direct and call.run_id is not None)
+        and not (which.needs_worker and not needs_worker(call))
         and not (which.is_client and call.client_id is None)
     )
 
@@ -74,8 +75,8 @@ def open_calls_condition(which: CallFilter, mark: Callable[[int], str]) -> tuple
         if value is not None:
             values.append(value)
             where.append(f"{column} {mark(len(values))}")
-    if which.is_direct:
-        where.append("calls.run_id IS NULL")
+    if which.needs_worker:
+        where += ["calls.run_id IS NULL", "calls.needs_worker"]
     if which.is_client:
         where.append("calls.client_id IS NOT NULL")
     first = "opened_at" if which.due_before is None else "deadline"

@@ -7,7 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from farhand.core.call import ProgramRequest
 from farhand.errors import BadSetting
 from farhand.store.sqlite import SqliteStore, migrate
 from farhand.store.sqlite.file import inspect_file, open_file
@@ -38,9 +40,35 @@ async def test_a_later_step_changes_a_store_with_all_that_is_in_it(
         assert await again.find_call(ANN, "call", "call_1") is not None
         await again.close()
     [message] = caplog.messages
-    assert "upgrading the store from version 1 to 2" in message
-    assert _read(path, "PRAGMA user_version") == [(2,)]
+    assert f"upgrading the store from version {latest_version() - 1} to {latest_version()}" in message
+    assert _read(path, "PRAGMA user_version") == [(latest_version(),)]
     assert _read(path, "SELECT colour FROM threads") == [("blue",)]
+
+
+@requirement("store:migrations")
+async def test_calls_of_version_1_are_looked_after_until_they_change(path: Path, clock: FakeClock) -> None:
+    store = await SqliteStore.open(str(path), clock)
+    fixture = StoreFixture(store, clock)
+    call = fixture.new_call(run_id=None, request=ProgramRequest("job-1"))
+    await fixture.append(calls=(call, fixture.new_call("call_2")))
+    await store.close()
+    # back to the tables of version 1
+    _write(
+        path,
+        """
+        DROP INDEX calls_for_worker;
+        ALTER TABLE calls DROP COLUMN needs_worker;
+        CREATE INDEX calls_direct ON calls (opened_at, call_id) WHERE settled_at IS NULL AND run_id IS NULL;
+        PRAGMA user_version = 1;
+        """,
+    )
+    store = await SqliteStore.open(str(path), clock)
+    fixture.store = store
+    assert await fixture.open_ids(needs_worker=True) == ["call_1"]
+    await fixture.append(calls=(replace(call, version=2),))
+    assert await fixture.open_ids(needs_worker=True) == []
+    assert await fixture.open_ids() == ["call_1", "call_2"]
+    await store.close()
 
 
 @requirement("store:migrations")
@@ -56,7 +84,7 @@ def test_a_step_that_fails_leaves_the_version_before_it(path: Path, monkeypatch:
     monkeypatch.setattr(migrate, "STEPS", (*migrate.STEPS, FAILS))
     with pytest.raises(BadSetting, match="no such table: nowhere"):
         open_file(str(path))
-    assert _read(path, "PRAGMA user_version") == [(1,)]
+    assert _read(path, "PRAGMA user_version") == [(latest_version() - 1,)]
     assert _read(path, "SELECT count(*) FROM sqlite_master WHERE name = 'half'") == [(0,)]
 
 

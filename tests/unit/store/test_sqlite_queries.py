@@ -38,7 +38,7 @@ def _statements() -> dict[str, str]:
     filters = {
         "owner": CallFilter(owner=ANN),
         "due": CallFilter(due_before=1.0),
-        "direct": CallFilter(is_direct=True),
+        "direct": CallFilter(needs_worker=True),
         "client": CallFilter(is_client=True),
     }
     found |= {f"OPEN_CALLS {name}": queries.open_calls(which)[0] for name, which in filters.items()}
@@ -71,7 +71,9 @@ def test_no_statement_walks_through_a_table(name: str, db: sqlite3.Connection) -
         step for step in _plan(db, STATEMENTS[name]) if step.startswith("SCAN") and "json_each" not in step
     ]
     # an index of open things alone, in the order that was asked for, is no table
-    walks = [step for step in walks if not re.search(r"USING INDEX (calls_direct|calls_of_clients)", step)]
+    walks = [
+        step for step in walks if not re.search(r"USING INDEX (calls_for_worker|calls_of_clients)", step)
+    ]
     assert [
         step for step in walks if step != "SCAN CONSTANT ROW" and not step.startswith("SCAN removed_")
     ] == []

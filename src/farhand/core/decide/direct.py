@@ -21,6 +21,7 @@ from farhand.core.event import CallersMoved, OutcomeReported, TakeRenewed
 from farhand.core.outcome import canonical
 from farhand.core.settings import Settings
 from farhand.core.state import ThreadState
+from farhand.core.tool import Executor
 
 
 class NoRoom(Struct, frozen=True, gc=False):
@@ -70,6 +71,18 @@ def is_unwanted(call: Call) -> bool:
     if call.request is not None and call.request.request_id is not None:
         return False
     return call.approval is None or call.approval.answer is None
+
+
+def needs_worker(call: Call) -> bool:
+    """Whether a worker has to look after this call without a run again and again: it has to start its tool,
+    to report its outcome, or to end it once its caller is gone. A call that waits for a person or a program,
+    and can be looked up by its request id, needs nobody."""
+    if call.run_id is not None:
+        return False
+    if call.phase is Phase.SETTLED:
+        return call.is_unreported
+    is_for_server = call.executor is Executor.SERVER and call.phase in (Phase.READY, Phase.TAKEN)
+    return is_for_server or is_unwanted(call)
 
 
 def add_caller(

@@ -37,7 +37,14 @@ from farhand.store.postgres.connection import (
 from farhand.store.records import unreadable_in
 
 TABLES = files("farhand.store.postgres").joinpath("tables.sql").read_text("utf-8")
-STEPS: tuple[str, ...] = (TABLES,)
+# until it changes, a call from before this step is one that needs a worker
+NEEDS_WORKER = """
+    ALTER TABLE calls ADD COLUMN needs_worker boolean NOT NULL DEFAULT true;
+    DROP INDEX calls_direct;
+    CREATE INDEX calls_for_worker ON calls (opened_at, call_id)
+        WHERE settled_at IS NULL AND run_id IS NULL AND needs_worker;
+"""
+STEPS: tuple[str, ...] = (TABLES, NEEDS_WORKER)
 """The step at index n makes version n + 1."""
 OLDEST = 130_000
 """PostgreSQL 13. Older versions are not tested."""

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from farhand.core.call import Call
+from farhand.core.decide.direct import needs_worker
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.store.base import (
@@ -246,6 +247,7 @@ def call_columns(no: int, owner: Owner, call: Call) -> tuple[object, ...]:
         call.deadline,
         call.opened_at,
         None if is_open(call) else call.settled_at or call.opened_at,
+        needs_worker(call),
         encode(call),
     )
 
@@ -320,14 +322,14 @@ INSERT INTO feed (tenant, subject, no, count, at, thread_no, version) VALUES (?,
 
 CALL_COLUMNS = """
     call_id, thread_no, tenant, subject, run_id, approval_id, request_id, client_id, deadline, opened_at,
-    settled_at, record"""
+    settled_at, needs_worker, record"""
 RUN_COLUMNS = "run_id, thread_no, tenant, subject, started_at, ended_at, record"
 
 PUT_CALL = f"""
-INSERT INTO calls ({CALL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO calls ({CALL_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (call_id) DO UPDATE
 SET client_id = excluded.client_id, deadline = excluded.deadline, settled_at = excluded.settled_at,
-    record = excluded.record
+    needs_worker = excluded.needs_worker, record = excluded.record
 WHERE thread_no = excluded.thread_no"""
 """The immutable columns of a call are not written again, nor are their indexes touched. No thread can change
 a call of another."""

@@ -195,7 +195,16 @@ APPLICATION_ID = 0x46484C47
 UNRELEASED_ID = 0x46415248
 """`FARH`: tables from before the first release, which are not supported."""
 
-STEPS: tuple[str, ...] = (TABLES,)
+# until it changes, a call from before this step is one that needs a worker
+NEEDS_WORKER = """
+ALTER TABLE calls ADD COLUMN needs_worker INTEGER NOT NULL DEFAULT 1;
+DROP INDEX calls_direct;
+-- what programs asked for without a run and a worker has to look after; of all owners
+CREATE INDEX calls_for_worker ON calls (opened_at, call_id)
+    WHERE settled_at IS NULL AND run_id IS NULL AND needs_worker;
+"""
+
+STEPS: tuple[str, ...] = (TABLES, NEEDS_WORKER)
 """The step at index n makes version n + 1."""
 
 log = logging.getLogger("farhand.store")

@@ -57,13 +57,13 @@ class CallLaws(Laws):
             assert await fixture.open_ids(owner=BOB, client_id="desk") == []
             assert await fixture.open_ids(is_client=True) == ["call_2"]
             assert await fixture.open_ids(owner=BOB, is_client=True) == []
-            assert await fixture.open_ids(is_direct=True) == ["call_3"]
-            assert await fixture.open_ids(owner=BOB, is_direct=True) == []
+            assert await fixture.open_ids(needs_worker=True) == ["call_3"]
+            assert await fixture.open_ids(owner=BOB, needs_worker=True) == []
             assert set(await fixture.open_ids()) == {"call_9", "call_2", "call_3", "call_4"}
             await fixture.append("t1", calls=(fixture.settled(second), fixture.settled(third)))
             assert await fixture.open_ids(owner=ANN) == ["call_9"]
             assert await fixture.open_ids(is_client=True) == []
-            assert await fixture.open_ids(is_direct=True) == []
+            assert await fixture.open_ids(needs_worker=True) == []
 
     async def test_due_calls_are_listed_by_their_deadlines(self) -> None:
         async with self.opened() as fixture:
@@ -166,9 +166,23 @@ class CallLaws(Laws):
             await fixture.append(calls=(call,))
             assert await fixture.store.count("open_calls", "acme") == 1
             await fixture.append(calls=(fixture.settled(call),))
-            assert await fixture.open_ids(is_direct=True) == ["call_1"]
+            assert await fixture.open_ids(needs_worker=True) == ["call_1"]
             assert await fixture.store.count("open_calls", "acme", "ann") == 0
             assert await fixture.store.count("open_calls", "acme") == 0
+
+    async def test_a_call_that_waits_for_a_person_is_not_listed_among_those_that_need_a_worker(self) -> None:
+        async with self.opened() as fixture:
+            request = ProgramRequest("key=job-1")
+            call = fixture.new_call(
+                run_id=None, request=request, executor=Executor.SERVER, phase=Phase.ASKING, deadline=None
+            )
+            await fixture.append(calls=(call,))
+            assert await fixture.open_ids(needs_worker=True) == []
+            ready = replace(call, phase=Phase.READY, version=2)
+            await fixture.append(calls=(ready,))
+            assert await fixture.open_ids(needs_worker=True) == ["call_1"]
+            await fixture.append(calls=(fixture.settled(ready),))
+            assert await fixture.open_ids(needs_worker=True) == []
 
     async def test_the_calls_of_a_run_at_work_are_found_like_all_others(self) -> None:
         async with self.opened() as fixture:
@@ -181,7 +195,7 @@ class CallLaws(Laws):
             assert await fixture.open_ids(owner=ANN, limit=2) == ["call_0", "call_1"]
             assert await fixture.open_ids(client_id="notes") == ["call_2"]
             assert await fixture.open_ids(due_before=fixture.clock.now() + 59.5) == ["call_2", "call_0"]
-            assert await fixture.open_ids(is_direct=True) == ["call_0"]
+            assert await fixture.open_ids(needs_worker=True) == ["call_0"]
             assert await self._found(fixture, "approval", "apr_1") == asking
             assert await fixture.store.find_call(BOB, "call", "call_1") is None
             await fixture.append(thread=fixture.running(), calls=(fixture.settled(other),))

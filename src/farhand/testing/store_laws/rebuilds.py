@@ -43,7 +43,7 @@ class RebuildLaws(Laws):
             assert await fixture.store.rebuild(lookups) == 7
             assert await fixture.store.rebuild(lookups) == 0
             assert await fixture.open_ids() == ["call_1", "call_2"]
-            assert await fixture.open_ids(is_direct=True) == ["call_2"]
+            assert await fixture.open_ids(needs_worker=True) == ["call_2"]
             assert await fixture.open_ids(client_id="c") == ["call_2"]
             assert await fixture.open_ids(due_before=fixture.clock.now() + 61) == ["call_1", "call_2"]
             assert await fixture.store.count("open_calls", "acme", "ann") == 2

@@ -21,6 +21,7 @@ from farhand.core.decide.direct import (
     cancel_with_callers,
     claim_report,
     is_unwanted,
+    needs_worker,
     open_direct,
     open_question,
     reported,
@@ -207,6 +208,8 @@ def test_a_call_is_missed_by_nobody_without_request_id_approval_and_run() -> Non
     story.answer("apr_5", YES)
     unwanted = [call.call_id for call in story.thread.calls.values() if is_unwanted(call)]
     assert unwanted == ["call_1", "call_3", "call_4"]
+    attended = [call.call_id for call in story.thread.calls.values() if needs_worker(call)]
+    assert attended == ["call_1", "call_3", "call_4", "call_5"]
     ids = ["call_0", "call_2", "call_3", "call_4", "call_5", "call_9"]
     assert story.log.do(lambda thread, _: cancel_unwanted(thread, ids, "nobody asks")) == 2
     ended = [call.call_id for call in story.thread.calls.values() if call.outcome == Cancelled("nobody asks")]

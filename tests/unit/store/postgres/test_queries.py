@@ -43,7 +43,7 @@ FREQUENT: dict[str, tuple[str, tuple[object, ...]]] = {
         (1.0, 9),
     ),
     "direct": (
-        queries.open_calls_query(CallFilter(is_direct=True))[0],
+        queries.open_calls_query(CallFilter(needs_worker=True))[0],
         (9,),
     ),
     "versions": (batch.VERSIONS, (["acme"], ["ann"], ["t1"], None)),
