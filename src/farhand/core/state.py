@@ -11,7 +11,7 @@ from farhand.core.call import Call, Phase
 from farhand.core.event import MessageQueued
 from farhand.core.principal import Owner
 from farhand.core.run import ENDED, Run, RunState
-from farhand.core.thread import Asked, Message, Reasoning, Text, UserMessage
+from farhand.core.thread import Asked, Message, Reasoning, Text, Thread, UserMessage
 
 
 class Block(Struct):
@@ -99,6 +99,19 @@ class ThreadState(Struct, kw_only=True):
         run = self.active_run
         return run is not None and any(
             call.asks and call.run_id == run.run_id for call in self.calls.values()
+        )
+
+    def record(self) -> Thread | None:
+        """The thread as readers see it; None if it does not exist."""
+        if not self.exists:
+            return None
+        return Thread(
+            owner=self.owner,
+            thread_id=self.thread_id,
+            title=self.title,
+            created_at=self.created_at,
+            updated_at=self.updated_at,
+            allowed=tuple(self.allowed),
         )
 
     def run_record(self) -> Run | None:

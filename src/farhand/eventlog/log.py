@@ -161,7 +161,7 @@ class EventLog(Threads):
     # ---------------------------------------------------------------------------------------------- threads
 
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
-        return await self.read(owner, thread_id, _thread)
+        return await self.read(owner, thread_id, ThreadState.record)
 
     async def allowed_in(self, owner: Owner, thread_id: str) -> list[Allowed]:
         """What a person allowed for the whole thread, oldest first."""
@@ -464,19 +464,6 @@ class EventLog(Threads):
             self._remote.on_message(item)
         else:
             self.broker.publish(topic, item)
-
-
-def _thread(thread: ThreadState) -> Thread | None:
-    if not thread.exists:
-        return None
-    return Thread(
-        owner=thread.owner,
-        thread_id=thread.thread_id,
-        title=thread.title,
-        created_at=thread.created_at,
-        updated_at=thread.updated_at,
-        allowed=tuple(thread.allowed),
-    )
 
 
 def _calls_of(thread: ThreadState, run_id: str) -> list[Call] | None:
