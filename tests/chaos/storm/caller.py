@@ -47,7 +47,10 @@ class Caller:
         self.answers: list[Answered] = []
 
     async def call(self) -> None:
-        async with asyncio.timeout(ANSWERED_WITHIN_SEC), asyncio.TaskGroup() as group:
+        async with (
+            self.sender.progress.ends_within(ANSWERED_WITHIN_SEC, self.direct.key),
+            asyncio.TaskGroup() as group,
+        ):
             answering = group.create_task(self._answer())
             await self._ask()
             # another process says it: there is no event to wait for

@@ -45,7 +45,10 @@ class Person:
         self._group: asyncio.TaskGroup | None = None
 
     async def talk(self) -> None:
-        async with asyncio.timeout(FINISHED_WITHIN_SEC), asyncio.TaskGroup() as self._group:
+        async with (
+            self._progress.ends_within(FINISHED_WITHIN_SEC, self.chat),
+            asyncio.TaskGroup() as self._group,
+        ):
             await self._listen()
             while not self.is_finished:
                 await asyncio.sleep(SOON_SEC)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from tests.chaos.history import Sending, Told
 # Any: what comes over the wire is looked at by its fields
 Json = Any
 SOON_SEC = 0.02
+OVERTAKEN = 30
+"""So many others that end while one does not: the machine was not to blame."""
 
 
 @dataclass
@@ -35,6 +38,18 @@ class Progress:
         while not holds():
             self._grown.clear()
             await self._grown.wait()
+
+    @asynccontextmanager
+    async def ends_within(self, seconds: float, name: str) -> AsyncIterator[None]:
+        """TimeoutError if everybody is late; AssertionError if only this one is: then it was lost."""
+        before = self.finished
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            others = self.finished - before
+            assert others < OVERTAKEN, f"{name} did not end in {seconds:g} s, and {others} others did"
+            raise
 
 
 class Sender:

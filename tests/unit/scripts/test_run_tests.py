@@ -1,4 +1,4 @@
-"""Only tests of browsers and of faults get a second try; `make test` relies on it."""
+"""Only tests of browsers and of faults get a second try, and no storm that found a violation."""
 
 from __future__ import annotations
 
@@ -29,9 +29,25 @@ def test_fails_once():
 """
 
 
+STORM = """
+import pytest
+from pathlib import Path
+
+@pytest.mark.chaos
+@pytest.mark.storm
+def test_storm(request):
+    seen = Path("seen")
+    first = not seen.exists()
+    seen.touch()
+    if first and {starved}:
+        request.config.cache.set("farhand/starved", [request.node.nodeid])
+    assert not first
+"""
+
+
 def outcome_of(folder: Path, text: str) -> tuple[int, str]:
     (folder / "test_it.py").write_text(text)
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    browser: a\n    chaos: b\n")
+    (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n    browser: a\n    chaos: b\n    storm: c\n")
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "-q"],
         cwd=folder,
@@ -54,6 +70,18 @@ def test_a_browser_test_that_passes_at_the_second_try_is_named_in_the_last_line(
     assert code == 0
     assert output.splitlines()[-1] == "tests: retried: test_it.py::test_fails_once"
     assert (tmp_path / "retried.txt").read_text() == "test_it.py::test_fails_once\n"
+
+
+def test_a_violation_that_a_storm_found_fails_the_run(tmp_path: Path) -> None:
+    code, output = outcome_of(tmp_path, STEADY + STORM.format(starved=False))
+    assert code == 1
+    assert "running again" not in output
+
+
+def test_a_storm_that_was_starved_is_run_again(tmp_path: Path) -> None:
+    code, output = outcome_of(tmp_path, STEADY + STORM.format(starved=True))
+    assert code == 0
+    assert output.splitlines()[-1] == "tests: retried: test_it.py::test_storm"
 
 
 def test_what_fails_twice_fails_the_run(tmp_path: Path) -> None:
