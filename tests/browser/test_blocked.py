@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
-from playwright.async_api import Browser, FilePayload, Route, expect
+from playwright.async_api import FilePayload, Route, expect
 
-from tests.browser.chromium import chromium
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess
 
 TOO_LARGE = 10 * 1024 * 1024 + 1
-
-
-@pytest.fixture(scope="module")
-async def browser(built: None) -> AsyncIterator[Browser]:
-    async with chromium(has_camera=True) as browser:
-        yield browser
 
 
 async def test_a_blocked_place_says_what_to_do_and_can_be_tried_again(
@@ -46,23 +37,6 @@ async def test_a_blocked_place_can_be_typed_or_skipped(visitors: Visitors, demo:
     await expect(card.get_by_role("button", name="Type a place")).to_be_enabled()
     await card.get_by_role("button", name="Skip").click()
     await guest.sees("Then it stays your secret: declined by the user.")
-
-
-async def test_a_blocked_camera_says_so_and_takes_a_file_instead(
-    visitors: Visitors, demo: FarhandProcess
-) -> None:
-    guest = await visitors.at(demo)
-    await guest.forbids("camera")
-    await guest.tries("Take a photo")
-    await guest.presses("Allow once")
-    await guest.presses("Take photo")
-    card = guest.card("The camera is blocked")
-    await expect(card.get_by_role("alert")).to_contain_text("Allow the camera for this site")
-    await expect(card.get_by_role("button", name="Try again")).to_be_enabled()
-    async with guest.page.expect_file_chooser() as choosing:
-        await guest.presses("Choose a file")
-    await (await choosing.value).set_files(FilePayload(name="a.jpg", mimeType="image/jpeg", buffer=b"jpg"))
-    await guest.sees("Got it: a.jpg, 3 bytes of image/jpeg.")
 
 
 async def test_a_blocked_clipboard_says_so_and_leaves_the_way_out(guest: Visitor) -> None:
