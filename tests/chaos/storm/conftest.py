@@ -19,8 +19,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    cache = item.config.cache
-    if cache is not None and call.excinfo is not None and is_starved(call.excinfo.value):
+    if call.excinfo is not None and is_starved(call.excinfo.value):
+        cache = item.config.cache
         cache.set(STARVED, [*cache.get(STARVED, []), item.nodeid])
     return report
 
