@@ -62,7 +62,7 @@ ui-if-node:
 quick: $(ready_to_develop) ## unit tests and faces on the store in memory, while you work (under a minute)
 	@$(bin)/python scripts/run_tier.py quick
 
-most: $(ready_to_develop) ## every check and test but storms, the walk, other frameworks, published suites and tools on copies
+most: $(ready_to_develop) ## every check and test but storms, sweeps, the walk, other frameworks, published suites and tools on copies
 	@$(bin)/python scripts/run_tier.py most
 
 # Checks first: a test run says little about code that does not hold its shape.
@@ -115,7 +115,7 @@ check-ts: $(ts_ready)
 	@cd ts && node_modules/.bin/tsc --noEmit
 
 # What is only in `make test`; `storm` and the walk are parts of their own.
-whole_only := storm or tools or conformance or frameworks
+whole_only := storm or sweep or tools or conformance or frameworks
 
 # Processes that each load their own part only, rather than workers that each load everything. Three on two
 # processors: some tests wait.

@@ -32,7 +32,7 @@ TOOLS = (
 )
 NOT_HERE = frozenset({"testing", *FRAMEWORK_EXTRAS})
 """Frameworks need newer versions of farhand's dependencies; `scripts/frameworks.py` tests those."""
-LEFT_OUT = "postgres or sqlite or slow or repository or storm or tools or conformance or frameworks"
+LEFT_OUT = "postgres or sqlite or slow or repository or storm or sweep or tools or conformance or frameworks"
 PACKAGES = (
     "auth",
     "bridges",

@@ -22,7 +22,7 @@ from tests.browser.visitor import Scheme, Visitor, Visitors
 from tests.process import FarhandProcess, farhand_process
 from tests.requirement import requirement
 
-pytestmark = requirement("ui:every-screen")
+pytestmark = [requirement("ui:every-screen"), pytest.mark.sweep]
 
 LOOKS: tuple[tuple[Scheme, int], ...] = (("light", 1326), ("dark", 1326), ("light", 390))
 WORD = "W" * 180

@@ -78,6 +78,7 @@ def packed_in(folder: Path) -> list[Path]:
 
 
 @requirement("cards:recipe")
+@pytest.mark.tools
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("react", ["18.3.1", "19.3.1"])
 async def test_the_recipe_of_the_readme_works_in_a_new_app(

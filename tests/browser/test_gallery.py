@@ -24,6 +24,7 @@ STATES = {
 
 
 @requirement("cards:gallery")
+@pytest.mark.sweep
 @pytest.mark.parametrize(("scheme", "width"), PLACES)
 async def test_every_card_in_every_state_has_no_finding(
     demo: FarhandProcess, visitors: Visitors, scheme: Scheme, width: int, tmp_path: Path

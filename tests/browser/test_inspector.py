@@ -111,6 +111,7 @@ async def test_the_copied_command_is_told_that_it_repeats(guest: Visitor) -> Non
     assert '"ok":true' in said.replace(" ", "")
 
 
+@pytest.mark.tools
 async def test_the_copied_test_passes_when_it_is_saved_and_run(guest: Visitor, tmp_path: Path) -> None:
     await a_settled_call(guest)
     await guest.main.get_by_role("button", name="Copy as test").click()

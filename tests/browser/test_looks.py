@@ -17,6 +17,8 @@ from tests.browser.axe import findings
 from tests.browser.visitor import Scheme, Visitor, Visitors
 from tests.process import ROOT, FarhandProcess, farhand_process
 
+pytestmark = pytest.mark.sweep
+
 CHAT = (1480, 1040)
 INSPECTOR = (1520, 900)
 NARROW = (390, 844)

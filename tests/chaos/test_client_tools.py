@@ -129,6 +129,7 @@ async def test_of_two_clients_one_is_killed_in_mid_call_and_the_model_goes_on(
     assert (one.runs, two.runs) == ([7], [7])
 
 
+@pytest.mark.sweep
 async def test_a_thousand_calls_over_a_line_that_is_cut_twenty_times(
     program: Command, tmp_path: Path
 ) -> None:
@@ -161,6 +162,7 @@ async def test_a_thousand_calls_over_a_line_that_is_cut_twenty_times(
     assert sorted(one.runs) == list(range(1_000))
 
 
+@pytest.mark.sweep
 async def test_a_thousand_calls_over_cut_lines_and_killed_servers_are_run_once_each(
     program: Command, tmp_path: Path
 ) -> None:

@@ -33,7 +33,7 @@ from tests.chaos.time_limit_check import say
 from tests.postgres import running_cluster
 from tests.requirement import requirement
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.sweep, pytest.mark.timeout(600)]
 CHAT_EVENTS = (
     "MessageAdded",
     "TextAdded",

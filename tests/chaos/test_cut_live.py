@@ -29,6 +29,7 @@ CUTS_AT_LEAST, IN_A_FRAME_AT_LEAST, IN_A_LETTER_AT_LEAST = 100, 30, 5
 
 
 # seven runs one after the other: half a minute, and more on a busy machine
+@pytest.mark.sweep
 @pytest.mark.timeout(180)
 @pytest.mark.parametrize("kind", ["one process", "two workers"])
 async def test_a_live_stream_cut_after_every_kth_byte_and_resumed_equals_the_uncut_one(

@@ -36,6 +36,12 @@ def test_a_whole_run_has_every_part_of_the_smaller_one() -> None:
     assert smaller - {"tests-most"} | {"tests-covered", "tests"} <= whole
 
 
+def test_what_only_a_whole_run_has_are_marks(pytestconfig: pytest.Config) -> None:
+    [left_out] = re.findall(r"^whole_only := (.*)$", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
+    known = {line.partition(":")[0] for line in pytestconfig.getini("markers")}
+    assert set(left_out.split(" or ")) <= known
+
+
 def test_nothing_waits_for_the_packages_of_copilotkit_but_the_tests_that_need_them() -> None:
     makefile = (ROOT / "Makefile").read_text()
     needing = {
