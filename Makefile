@@ -153,8 +153,9 @@ tests-copilotkit: $(ready_to_develop) $(ui_built) $(copilotkit_ready) ## run the
 	@echo "tests: CopilotKit pages"
 	@$(run_tests) -q $(copilotkit_tests) </dev/null
 
-# With no other tests, which would starve them, but both at the same time, as they often wait for restarts. Longer with
-# `make storms` or TEST_STORM_SECONDS=600; a run is brought back by the seed it printed, TEST_STORM_SEED.
+# Both at the same time, as they often wait for restarts, and with no more than one process beside them, since others
+# would starve them. Longer with `make storms` or TEST_STORM_SECONDS=600; a run is brought back by the seed it printed,
+# TEST_STORM_SEED.
 tests-chaos: $(ready_to_develop) ## run thousands of calls under random faults, on SQLite and on PostgreSQL
 	@echo "tests: random faults"
 	@$(MAKE) --no-print-directory -j2 --output-sync=target tests-chaos-postgres tests-chaos-sqlite

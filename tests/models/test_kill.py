@@ -46,6 +46,7 @@ async def demo_of(provider: Provider, fake: FakeProvider) -> AsyncIterator[tuple
             yield server, Page(http, "chat")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("held", [False, True], ids=["parked", "held"])
 async def test_a_call_that_waits_is_answered_after_the_server_was_killed(
     provider: Provider, held: bool
