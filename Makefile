@@ -41,7 +41,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
 .PHONY: help demo ui ui-if-node quick most test check check-python check-node check-format check-lint check-types check-imports check-sizes check-names check-private check-ts check-public-types house \
-        tests tests-covered tests-copilotkit tests-quick-unit tests-quick-stream tests-quick-faces tests-most tests-chaos storms tests-ts tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
+        tests tests-covered tests-copilotkit tests-quick-unit tests-quick-stream tests-quick-faces tests-most tests-chaos storms tests-ts tests-ts-most tests-frameworks tests-walk test-lowest mutants format docs schema bench bench-quick lock clean
 
 help: ## list these commands
 	@echo "farhand: make <command>"
@@ -172,6 +172,11 @@ storms: tests-chaos ## the same, three times as long
 tests-ts: $(ts_ready) $(ready_to_develop)
 	@echo "tests: AI SDK clients against farhand run"
 	@cd ts && NO_COLOR=1 node_modules/.bin/vitest run --reporter=dot </dev/null
+
+# Without those that pack the packages and compile samples: they are what the mark `tools` is for Python.
+tests-ts-most: $(ts_ready) $(ready_to_develop)
+	@echo "tests: AI SDK clients against farhand run"
+	@cd ts && NO_COLOR=1 node_modules/.bin/vitest run --reporter=dot --exclude 'tests/packages/**' --exclude '**/types.test.ts' </dev/null
 
 test-lowest: $(ready_to_develop) ## run the tests that depend on other libraries with their oldest allowed versions
 	@echo "tests: the oldest versions that are allowed"

@@ -23,7 +23,7 @@ TIMES = ROOT / ".cache" / "tier-times.json"
 # stages follow each other; lanes of a stage run at the same time, the parts of a lane one after the other
 TIERS: dict[str, list[list[list[str]]]] = {
     "quick": [[["tests-quick-unit"], ["tests-quick-stream"], ["tests-quick-faces"]]],
-    "most": [[["check-python"], ["check-node", "ui"]], [["tests-most"], ["tests-ts", "tests-copilotkit"]]],
+    "most": [[["check-python"], ["check-node", "ui"]], [["tests-most"], ["tests-ts-most"]]],
     "test": [
         [["check-python"], ["check-node", "ui"]],
         # the last two lanes often wait for downloads; the first uses every processor to the end

@@ -179,6 +179,7 @@ async def test_two_questions_of_one_turn_go_back_together(guest: Visitor) -> Non
     await guest.sees("Thank you, Ada. #00aa33 suits you.")
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(
     ("prompt", "way_out", "told"),
     [

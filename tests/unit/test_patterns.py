@@ -259,6 +259,7 @@ def test_patterns_are_made_with_re_alone_so_that_they_are_all_found() -> None:
         ), path
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("use", ALL, ids=[f"{use.place.partition('.')[2]}-{n}" for n, use in enumerate(ALL)])
 def test_no_text_makes_a_pattern_take_long(use: Use) -> None:
     entry = entry_of(use)
