@@ -115,7 +115,7 @@ check-ts: $(ts_ready)
 	@cd ts && node_modules/.bin/tsc --noEmit
 
 # What is only in `make test`; `storm` and the walk are parts of their own.
-whole_only := storm or sweep or tools or conformance or frameworks
+whole_only := storm or sweep or second_store or tools or conformance or frameworks
 
 # Processes that each load their own part only, rather than workers that each load everything. Three on two
 # processors: some tests wait.

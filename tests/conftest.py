@@ -73,9 +73,13 @@ def cluster() -> Iterator[Cluster]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks that follow from where a test stands and what it asks for; the tiers choose by them."""
+    names = {item.nodeid for item in items}
     for item in items:
         for mark in _marks(item):
             item.add_marker(mark)
+        test, bracket, values = item.nodeid.partition("[")
+        if "sqlite" in values and f"{test}{bracket}{values.replace('sqlite', 'memory')}" in names:
+            item.add_marker("second_store")
 
 
 def _marks(item: pytest.Item) -> Iterator[str]:
