@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from farhand.core.settings import ChatRules, Limits, Settings, Timeouts
     from farhand.errors import FarhandError
     from farhand.models.scripted import ScriptedModel
-    from farhand.server.app import create_app
+    from farhand.server.app import App, create_app
     from farhand.tools.context import Approved, Context, NotAnswered, ask, current
     from farhand.tools.decorate import tool
     from farhand.tools.execute import ToolFailed
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "Answer",
+    "App",
     "Approved",
     "BroughtTools",
     "Cancelled",
@@ -77,7 +78,7 @@ _HOMES = {
     "farhand.errors": ("FarhandError",),
     "farhand.models.scripted": ("ScriptedModel",),
     "farhand.cli.serve": ("aserve", "serve"),
-    "farhand.server.app": ("create_app",),
+    "farhand.server.app": ("App", "create_app"),
     "farhand.tools.context": ("Approved", "Context", "NotAnswered", "ask", "current"),
     "farhand.tools.decorate": ("tool",),
     "farhand.tools.execute": ("ToolFailed",),

@@ -46,12 +46,15 @@ WAITING = "awaiting_frontend_tools"
 
 
 class Pending(Struct, frozen=True):
-    """A call that waits for a far hand, or for a person's approval (`approval_id`)."""
+    """An open call: it waits for a far hand, or for a person's approval (`approval_id`). `key` is the one it
+    was made with, if a program made it."""
 
     call_id: str
     tool: str
     input: dict[str, object]
     approval_id: str | None = None
+    thread: str = ""
+    key: str | None = None
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
@@ -285,13 +288,19 @@ def _run_result(
 
 async def _pending(service: AgentService, run: Run) -> tuple[Pending, ...]:
     pause = await service.pause(run.owner, run.thread_id)
-    return tuple(
-        Pending(call.call_id, call.tool, to_builtins(call.input), _question(call)) for call in pause.open
+    return tuple(pending_of(call) for call in pause.open)
+
+
+def pending_of(call: Call) -> Pending:
+    """An open call as programs see it."""
+    return Pending(
+        call.call_id,
+        call.tool,
+        to_builtins(call.input),
+        approval_id=call.approval.approval_id if call.approval and call.phase is Phase.ASKING else None,
+        thread=call.thread_id,
+        key=None if call.request is None else call.request.key,
     )
-
-
-def _question(call: Call) -> str | None:
-    return call.approval.approval_id if call.approval and call.phase is Phase.ASKING else None
 
 
 async def _until_pause(reader: LogReader) -> AsyncIterator[Event]:

@@ -360,7 +360,7 @@ class AgentService:
         self._check_loop()
         seconds = parse_call_timeout(timeout_sec)
         _check_within(within)
-        space = _space(owner)
+        space = check_owner(owner)
         claims = claims_of(owner) if claims is None else claims
         _check_call(thread, input, claims, self.settings.limits)
         requested = DirectCall(
@@ -392,7 +392,7 @@ class AgentService:
 
     async def keyed_call(self, key: str, *, owner: Who = LOCAL) -> Call | None:
         """The call with this key as it is stored now."""
-        return await self.context.log.get_requested(_space(owner), request_id_of(key))
+        return await self.context.log.get_requested(check_owner(owner), request_id_of(key))
 
     async def attach(self, key: str, *, owner: Who = LOCAL) -> Call | None:
         """The call with this key, once it has its outcome; None if there is none, or no longer. Nothing is
@@ -443,7 +443,8 @@ class AgentService:
 
 
 # `object`: not every caller checks types
-def _space(owner: object) -> Owner:
+def check_owner(owner: object) -> Owner:
+    """Whose space this is; raises `Misuse` for anything else."""
     if not isinstance(owner, Owner | Principal):
         raise Misuse(f"owner must be an Owner(tenant, subject) or a Principal, not {owner!r}.")
     return space_of(owner)

@@ -123,9 +123,7 @@ async def test_open_calls_of_a_lost_client_fail_and_say_so(serve: Serve, store: 
 
 async def _cut(server: Served) -> None:
     """The connection breaks, as seen from the server."""
-    sessions = server.app._sessions
-    assert sessions is not None
-    for inbox in list(sessions.presence._here.values()):
+    for inbox in list(server.app.sessions.presence._here.values()):
         inbox.leave()
 
 

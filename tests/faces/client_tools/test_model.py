@@ -231,7 +231,7 @@ async def test_a_client_that_does_not_answer_is_a_timeout_for_the_model(serve: S
 async def test_the_registry_answers_every_look_up(serve: Serve) -> None:
     server = await serve(asks(READ))
     await Program(server.http).register("read")
-    registry = server.app.registry
+    registry = server.app.sessions.registry
     assert [tool.name for tool in registry.tools_of(LOCAL, "notes")] == ["client_notes_read"]
     assert [tool.name for tool in registry.tools(LOCAL)] == ["client_notes_read"]
     assert registry.get(LOCAL, "client_notes_read") is not None

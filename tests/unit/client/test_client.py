@@ -55,7 +55,7 @@ async def test_a_tool_is_offered_with_its_time_its_title_and_the_wish_to_ask_fir
 
         client.add("count", "Counts.", {"type": "object"}, lambda: 3, timeout_sec=5)
         async with running(client):
-            tools = {tool.name: tool for tool in server.app.registry.tools(LOCAL)}
+            tools = {tool.name: tool for tool in server.app.sessions.registry.tools(LOCAL)}
             asked, plain = tools["client_notes_run_tests"], tools["client_notes_count"]
             assert (asked.timeout_sec, asked.needs_approval, asked.title) == (300.0, True, "Run the tests")
             assert (plain.timeout_sec, plain.needs_approval, plain.title) == (5.0, False, None)
@@ -76,7 +76,7 @@ async def test_the_return_type_is_the_output_schema_that_the_server_checks() -> 
             return {"words": len(text.split()) if text else "none"}  # type: ignore[dict-item]
 
         async with running(client):
-            [tool] = server.app.registry.tools(LOCAL)
+            [tool] = server.app.sessions.registry.tools(LOCAL)
             assert tool.output_schema is not None
             assert tool.output_schema["additionalProperties"] == {"type": "integer"}
             assert await call(server, "count", {"text": "a b"}) == Success({"words": 2})
