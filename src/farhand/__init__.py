@@ -91,7 +91,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)
     if home is None:
-        raise AttributeError(f"module 'farhand' has no attribute {name!r}")
+        # `name` and `obj` let Python add "Did you mean"
+        raise AttributeError(
+            f"module 'farhand' has no attribute {name!r}", name=name, obj=import_module(__name__)
+        )
     return getattr(import_module(home), name)
 
 

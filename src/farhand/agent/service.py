@@ -362,7 +362,7 @@ class AgentService:
         _check_within(within)
         space = check_owner(owner)
         claims = claims_of(owner) if claims is None else claims
-        _check_call(thread, input, claims, self.settings.limits)
+        _check_call(tool, thread, input, claims, limits=self.settings.limits)
         requested = DirectCall(
             owner=space,
             thread_id=thread,
@@ -451,7 +451,9 @@ def check_owner(owner: object) -> Owner:
 
 
 # as above
-def _check_call(thread: object, input: object, claims: object, limits: Limits) -> None:
+def _check_call(tool: object, thread: object, input: object, claims: object, *, limits: Limits) -> None:
+    if not isinstance(tool, str):
+        raise Misuse(f"A call names its tool with a string, not {tool!r}.", hint='Write call("name", {…}).')
     if not isinstance(thread, str) or not is_chosen_id(thread):
         raise Misuse(f"A thread id has 1 to 128 letters, digits or _ . : -; got {thread!r}.")
     if not are_claims(claims):

@@ -26,15 +26,15 @@ from farhand.clients.registry import ClientTools
 from farhand.clients.sessions import ClientSessions
 from farhand.core.approval import Answer
 from farhand.core.outcome import Outcome
-from farhand.core.principal import LOCAL, Claims, Who, claims_of, space_of
+from farhand.core.principal import LOCAL, Claims, Who, claims_of
 from farhand.core.result import Accepted, Repeated
 from farhand.core.settings import Settings
 from farhand.core.tool import Tool
-from farhand.errors import BadSetting, FarhandError
+from farhand.errors import BadSetting, FarhandError, Misuse
 from farhand.faces.base import Face
 from farhand.models.base import NoModel
 from farhand.models.registry import load_model
-from farhand.server.app_settings import Arguments, describe_settings, resolve
+from farhand.server.app_settings import Arguments, check_arguments, describe_settings, resolve
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticate, Authenticator
 from farhand.server.host_signals import HostSignals
@@ -42,6 +42,7 @@ from farhand.server.runtime import AppConfig, Runtime, open_runtime
 from farhand.server.settings import ServerSettings, load_settings
 from farhand.store.base import Store
 from farhand.store.open import DEFAULT, check_address, redact_password
+from farhand.tools.keyword_arguments import explain_arguments
 from farhand.tools.toolbox import Toolbox
 
 log = logging.getLogger("farhand.server")
@@ -225,6 +226,7 @@ class App:
         claims: Claims | None = ...,
     ) -> Outcome | Waiting: ...
     # the options of a call, each of them a word that its caller writes
+    @explain_arguments("call()")
     async def call(  # noqa: PLR0913
         self,
         tool: str,
@@ -267,7 +269,7 @@ class App:
         """The tools that `call` can use now: the declared ones and, once the app has started, those of this
         owner's registered programs."""
         sources = () if self._runtime is None else self._runtime.service.context.sources
-        return OfferedTools(space_of(owner), self.spec.toolbox, sources).tools()
+        return OfferedTools(check_owner(owner), self.spec.toolbox, sources).tools()
 
     async def open_calls(self, *, thread: str | None = None, owner: Who = LOCAL) -> list[Pending]:
         """The owner's calls that have no outcome yet, of one thread or of all, oldest first. One that waits
@@ -381,6 +383,7 @@ class App:
 
 
 # all of them are keyword arguments of the public interface
+@explain_arguments("create_app()")
 def create_app(  # noqa: PLR0913
     agent: Agent | Toolbox,
     *,
@@ -414,6 +417,21 @@ def create_app(  # noqa: PLR0913
     An argument that is omitted is looked up when the app starts: in the `FARHAND_*` variables, then in the
     settings file. In `settings`, a value that equals its default counts as omitted.
     """
+    served = _to_agent(agent)
+    check_arguments(
+        store=store,
+        authenticate=authenticate,
+        allow_origins=allow_origins,
+        allow_hosts=allow_hosts,
+        allow_headers=allow_headers,
+        settings=settings,
+        client_tools=client_tools,
+        brought=brought,
+        page=page,
+        inspector=inspector,
+        prices=prices,
+        show_tool_errors=show_tool_errors,
+    )
     auth = Authenticator(
         authenticate=authenticate,
         allow_origins=allow_origins or (),
@@ -433,8 +451,24 @@ def create_app(  # noqa: PLR0913
         prices=prices,
         show_tool_errors=show_tool_errors,
     )
-    served = Agent(NoModel(), tools=agent) if isinstance(agent, Toolbox) else agent
     return App(served, auth, arguments)
+
+
+# `object`: not every caller checks types
+def _to_agent(agent: object) -> Agent:
+    if isinstance(agent, Agent):
+        return agent
+    if isinstance(agent, Toolbox):
+        return Agent(NoModel(), tools=agent)
+    named = (
+        f"the class {agent.__name__}"
+        if isinstance(agent, type)
+        else f"a value of type {type(agent).__name__}"
+    )
+    raise Misuse(
+        f"create_app() needs an Agent or a Toolbox, not {named}.",
+        hint="Write create_app(Agent(model, tools=[…])), or create_app(Toolbox(…)) to do without a model.",
+    )
 
 
 def _started(part: T | None) -> T:

@@ -6,7 +6,7 @@ Must not know how variables and files are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
@@ -14,8 +14,10 @@ from msgspec.structs import fields, replace
 from farhand.agent.offered_tools import BroughtTools
 from farhand.clients.registry import ClientTools
 from farhand.core.settings import Limits, Settings
+from farhand.errors import BadSetting
 from farhand.server.settings import Origin, ServerSettings
 from farhand.store.base import Store
+from farhand.store.open import check_store
 
 CREATE_APP = "create_app"
 _LISTS = frozenset({"allow_origin", "allow_host", "allow_header"})
@@ -42,6 +44,60 @@ class Arguments(Struct, frozen=True, kw_only=True):
     inspector: bool | None = None
     prices: Mapping[str, tuple[float, float]] | None = None
     show_tool_errors: bool | None = None
+
+
+def check_arguments(**arguments: object) -> None:
+    """Raises `BadSetting` for what a type checker would report, since not everybody runs one."""
+    for name, value in arguments.items():
+        takes, fits = _TAKES[name]
+        if value is not None and not fits(value):
+            raise BadSetting(f"{name} must be {takes}, not {value!r}.")
+    if arguments["store"] is not None:
+        check_store(arguments["store"])
+
+
+def _is_list_of_texts(value: object) -> bool:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        return False
+    return all(isinstance(each, str) for each in value)
+
+
+def _are_settings(value: object) -> bool:
+    sections = _sections(Settings())
+    return isinstance(value, Settings) and all(
+        isinstance(getattr(value, name), type(section)) for name, section in sections.items()
+    )
+
+
+def _are_prices(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(each, Sequence) and len(each) == 2 and not isinstance(each, str) for each in value.values()
+    )
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_anything(value: object) -> bool:
+    """For a store, which is checked with a message of its own."""
+    return True
+
+
+_TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "store": ("an address, or a Store", _is_anything),
+    "authenticate": ("a function of the credentials", callable),
+    "allow_origins": ('a list such as ["https://app.example.org"]', _is_list_of_texts),
+    "allow_hosts": ('a list such as ["app.example.org"]', _is_list_of_texts),
+    "allow_headers": ('a list such as ["X-Tenant"]', _is_list_of_texts),
+    "settings": ("a Settings(timeouts=Timeouts(…), limits=Limits(…), …)", _are_settings),
+    "client_tools": ("a ClientTools(…)", lambda value: isinstance(value, ClientTools)),
+    "brought": ("a BroughtTools(…)", lambda value: isinstance(value, BroughtTools)),
+    "page": ("True or False", _is_bool),
+    "inspector": ("True or False", _is_bool),
+    "prices": ("dollars for a million input and output tokens by model: {name: (3, 15)}", _are_prices),
+    "show_tool_errors": ("True or False", _is_bool),
+}
 
 
 def resolve(

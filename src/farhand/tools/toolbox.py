@@ -72,8 +72,10 @@ class Toolbox:
     ```
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *tools: object) -> None:
+        """`tools` are those of `include`."""
         self._tools: dict[str, AnyTool] = {}
+        self.include(*tools)
 
     @overload
     def tool(self, function: Callable[P, R], /) -> DeclaredTool[P, R]: ...

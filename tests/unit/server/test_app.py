@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from farhand import Answer, App, Denied, Owner, Principal, Success, Toolbox, Waiting, create_app, current
-from farhand.errors import Misuse
+from farhand import (
+    Agent,
+    Answer,
+    App,
+    Denied,
+    Limits,
+    Owner,
+    Principal,
+    ScriptedModel,
+    Settings,
+    Success,
+    Toolbox,
+    Waiting,
+    create_app,
+    current,
+)
+from farhand.errors import BadSetting, Misuse
 
+AGENT = Agent(ScriptedModel([]))
 paid: list[int] = []
 
 
@@ -86,3 +103,57 @@ async def test_approving_what_does_not_exist_or_belongs_to_someone_else_returns_
 async def test_an_owner_that_is_a_string_is_refused_with_one_sentence(hands: App) -> None:
     with pytest.raises(Misuse, match="owner must be an Owner"):
         await hands.open_calls(owner="me")  # type: ignore[arg-type]
+
+
+async def test_a_call_takes_the_name_of_a_tool_and_not_its_function(hands: App) -> None:
+    function: Any = _ask_to_pay
+    with pytest.raises(Misuse, match="names its tool with a string"):
+        await hands.call(function, {}, thread="t")
+
+
+# Any: what a program without a type checker may pass
+@pytest.mark.parametrize(
+    "agent", [[], AGENT.run, "anthropic:claude-sonnet-5", ScriptedModel([]), Agent, None]
+)
+def test_an_app_of_anything_but_an_agent_or_a_toolbox_is_refused_at_once(agent: Any) -> None:
+    with pytest.raises(Misuse, match=r"create_app\(\) needs an Agent or a Toolbox, not .*Write create_app"):
+        create_app(agent)
+
+
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("store", 5),
+        ("store", "notes.db"),
+        ("authenticate", "a token"),
+        ("allow_origins", "https://app.example.org"),
+        ("allow_origins", [5]),
+        ("allow_hosts", "app.example.org"),
+        ("allow_headers", "X-Tenant"),
+        ("settings", {"limits": {}}),
+        ("settings", Limits()),
+        ("settings", Settings(limits=dict[str, object]())),  # type: ignore[arg-type]
+        ("client_tools", "never"),
+        ("brought", "never"),
+        ("page", "no"),
+        ("inspector", 1),
+        ("prices", {"claude-sonnet-5": 3}),
+        ("prices", [3]),
+        ("show_tool_errors", "yes"),
+    ],
+)
+def test_an_argument_of_the_wrong_type_is_refused_at_once(argument: str, value: Any) -> None:
+    with pytest.raises(BadSetting):
+        create_app(AGENT, **{argument: value})
+
+
+def test_a_toolbox_takes_its_tools_at_once() -> None:
+    def add(a: int) -> int:
+        """Add one.
+
+        Args:
+            a: A number.
+        """
+        return a + 1
+
+    assert [tool.name for tool in create_app(Toolbox(add)).tools()] == ["add"]
