@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from farhand.agent.agent import Agent, Pending, RunResult
     from farhand.agent.keyed_calls import SettledCall, Waiting
-    from farhand.agent.offered_tools import BroughtTools
+    from farhand.agent.offered_tools import RequestTools
     from farhand.cli.serve import aserve, serve
     from farhand.clients.registry import ClientTools
     from farhand.core.approval import Answer
@@ -32,7 +32,6 @@ __all__ = [
     "Answer",
     "App",
     "Approved",
-    "BroughtTools",
     "Cancelled",
     "ChatRules",
     "ClientTools",
@@ -47,6 +46,7 @@ __all__ = [
     "Owner",
     "Pending",
     "Principal",
+    "RequestTools",
     "RunResult",
     "ScriptedModel",
     "Settings",
@@ -69,7 +69,7 @@ __all__ = [
 _HOMES = {
     "farhand.agent.agent": ("Agent", "Pending", "RunResult"),
     "farhand.agent.keyed_calls": ("SettledCall", "Waiting"),
-    "farhand.agent.offered_tools": ("BroughtTools",),
+    "farhand.agent.offered_tools": ("RequestTools",),
     "farhand.clients.registry": ("ClientTools",),
     "farhand.core.approval": ("Answer",),
     "farhand.core.outcome": ("Cancelled", "Denied", "Failure", "Outcome", "Success", "TimedOut"),

@@ -70,8 +70,8 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
 
 class Agent:
-    # each is an option that a user of the agent sets by name
     @explain_arguments("Agent()")
+    # each is an option that a user of the agent sets by name
     def __init__(  # noqa: PLR0913
         self,
         model: Model | str,

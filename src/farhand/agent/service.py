@@ -14,7 +14,7 @@ from farhand.agent.direct_calls import DirectCall, Overdue, attached, call_direc
 from farhand.agent.files import Files
 from farhand.agent.keyed_calls import OnSettled, Waiting, request_id_of
 from farhand.agent.observations import Observations
-from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools, Summaries
+from farhand.agent.offered_tools import ChooseText, ChooseTools, RequestTools, Summaries
 from farhand.agent.ownership import Membership, Ownership
 from farhand.agent.pause import Pause, pause_of
 from farhand.agent.post_service import Posts
@@ -93,7 +93,7 @@ class AgentService:
         clock: Clock | None = None,
         sources: tuple[ToolSource, ...] = (),
         shows_tool_errors: bool = True,
-        brought: BroughtTools | None = None,
+        request_tools: RequestTools | None = None,
     ) -> None:
         self.spec = spec
         self.settings = settings or Settings()
@@ -118,7 +118,7 @@ class AgentService:
             chat_title=spec.chat_title,
             choose_tools=spec.choose_tools,
             remember=summaries.remember,
-            brought=brought,
+            request_tools=request_tools,
             sources=sources,
             shows_tool_errors=shows_tool_errors,
             quotas=Quotas(eventlog, self.settings.limits),

@@ -31,7 +31,7 @@ from farhand.core.outcome import (
     seen_by_model,
 )
 from farhand.core.principal import LOCAL, Who
-from farhand.core.thread import Asked, Resolved
+from farhand.core.thread import ToolCallPart, ToolResultPart
 from farhand.errors import Malformed, Misuse, NameTaken, TooMany
 from farhand.models.base import Prompt
 from farhand.models.render import render_result
@@ -268,8 +268,8 @@ def _reply(outcome: Outcome, call: Call | None = None) -> ToolReply:
 
 def _render(outcome: Success, call: Call) -> str:
     """With the input that ran, if a person edited it, and a warning if the output is untrusted."""
-    asked = Asked(call.call_id, call.tool, call.requested_input)
-    resolved = Resolved(call.call_id, call.tool, call.input, outcome, untrusted=call.untrusted)
+    asked = ToolCallPart(call.call_id, call.tool, call.requested_input)
+    resolved = ToolResultPart(call.call_id, call.tool, call.input, outcome, untrusted=call.untrusted)
     return render_result(resolved, asked, Prompt(())).text
 
 

@@ -63,4 +63,4 @@ async def purge_log(eventlog: EventLog, *, older_than_sec: float, dry_run: bool)
     before = eventlog.now() - older_than_sec
     # counting may take long, so it is done only if asked for
     old = await eventlog.purge(before=before, dry_run=dry_run)
-    return PurgeReport(before, dry_run, old.calls, old.journals, old.news, old.files)
+    return PurgeReport(before, dry_run, old.calls, old.runs, old.feed_entries, old.files)

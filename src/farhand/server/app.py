@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from farhand.agent.agent import Agent, Pending, pending_of
 from farhand.agent.keyed_calls import OnSettled, Waiting
-from farhand.agent.offered_tools import BroughtTools, OfferedTools
+from farhand.agent.offered_tools import OfferedTools, RequestTools
 from farhand.agent.service import AgentService, Spec, check_owner
 from farhand.clients.registry import ClientTools
 from farhand.clients.sessions import ClientSessions
@@ -105,7 +105,12 @@ class App:
         self._set_auth(values)
         self.inspector = values.inspector
         self._config = AppConfig(
-            spec, store, values, AppState(values.settings), self.auth, brought=self._arguments.brought
+            spec,
+            store,
+            values,
+            AppState(values.settings),
+            self.auth,
+            request_tools=self._arguments.request_tools,
         )
 
     def _set_auth(self, values: ServerSettings) -> None:
@@ -225,8 +230,8 @@ class App:
         within: float | None,
         claims: Claims | None = ...,
     ) -> Outcome | Waiting: ...
-    # the options of a call, each of them a word that its caller writes
     @explain_arguments("call()")
+    # the options of a call, each of them a word that its caller writes
     async def call(  # noqa: PLR0913
         self,
         tool: str,
@@ -382,8 +387,8 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-# all of them are keyword arguments of the public interface
 @explain_arguments("create_app()")
+# all of them are keyword arguments of the public interface
 def create_app(  # noqa: PLR0913
     agent: Agent | Toolbox,
     *,
@@ -394,7 +399,7 @@ def create_app(  # noqa: PLR0913
     allow_headers: Sequence[str] | None = None,
     settings: Settings | None = None,
     client_tools: ClientTools | None = None,
-    brought: BroughtTools | None = None,
+    request_tools: RequestTools | None = None,
     page: bool | None = None,
     inspector: bool | None = None,
     prices: Mapping[str, tuple[float, float]] | None = None,
@@ -426,7 +431,7 @@ def create_app(  # noqa: PLR0913
         allow_headers=allow_headers,
         settings=settings,
         client_tools=client_tools,
-        brought=brought,
+        request_tools=request_tools,
         page=page,
         inspector=inspector,
         prices=prices,
@@ -445,7 +450,7 @@ def create_app(  # noqa: PLR0913
         allow_header=None if allow_headers is None else tuple(allow_headers),
         settings=settings,
         client_tools=client_tools,
-        brought=brought,
+        request_tools=request_tools,
         page=page,
         inspector=inspector,
         prices=prices,

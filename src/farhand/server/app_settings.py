@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from farhand.agent.offered_tools import BroughtTools
+from farhand.agent.offered_tools import RequestTools
 from farhand.clients.registry import ClientTools
 from farhand.core.settings import Limits, Settings
 from farhand.errors import BadSetting
@@ -21,7 +21,7 @@ from farhand.store.open import check_store
 
 CREATE_APP = "create_app"
 _LISTS = frozenset({"allow_origin", "allow_host", "allow_header"})
-_NOT_SETTINGS = frozenset({"settings", "brought"})
+_NOT_SETTINGS = frozenset({"settings", "request_tools"})
 _OWN_LINES = frozenset(
     {"model", "store", "host", "port", "token", "hold_for"} | {"log_level", "log_format", "access_log"}
 )
@@ -39,7 +39,7 @@ class Arguments(Struct, frozen=True, kw_only=True):
     allow_header: tuple[str, ...] | None = None
     settings: Settings | None = None
     client_tools: ClientTools | None = None
-    brought: BroughtTools | None = None
+    request_tools: RequestTools | None = None
     page: bool | None = None
     inspector: bool | None = None
     prices: Mapping[str, tuple[float, float]] | None = None
@@ -92,7 +92,7 @@ _TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "allow_headers": ('a list such as ["X-Tenant"]', _is_list_of_texts),
     "settings": ("a Settings(timeouts=Timeouts(…), limits=Limits(…), …)", _are_settings),
     "client_tools": ("a ClientTools(…)", lambda value: isinstance(value, ClientTools)),
-    "brought": ("a BroughtTools(…)", lambda value: isinstance(value, BroughtTools)),
+    "request_tools": ("a RequestTools(…)", lambda value: isinstance(value, RequestTools)),
     "page": ("True or False", _is_bool),
     "inspector": ("True or False", _is_bool),
     "prices": ("dollars for a million input and output tokens by model: {name: (3, 15)}", _are_prices),

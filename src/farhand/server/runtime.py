@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from starlette.types import ASGIApp
 
 from farhand.agent.keyed_calls import OnSettled
-from farhand.agent.offered_tools import BroughtTools
+from farhand.agent.offered_tools import RequestTools
 from farhand.agent.service import AgentService, Spec
 from farhand.clients.reaper import ClientReaper
 from farhand.clients.registry import ClientRegistry
@@ -53,7 +53,7 @@ class AppConfig:
     values: ServerSettings
     state: AppState
     auth: Authenticator
-    brought: BroughtTools | None = None
+    request_tools: RequestTools | None = None
 
     @property
     def shows_tool_errors(self) -> bool:
@@ -120,7 +120,7 @@ async def _open_service(
         settings=values.settings,
         sources=(registry,),
         shows_tool_errors=config.shows_tool_errors,
-        brought=config.brought,
+        request_tools=config.request_tools,
     )
     opened.push_async_callback(service.close)
     if shows_inspector:

@@ -307,8 +307,8 @@ async def test_a_purge_keeps_messages_in_a_snapshot_and_removes_the_rows(
     await story.finish(text="Good day")
     messages = await story.log.messages(ANN, "t1")
     clock.advance(100)
-    assert (await story.log.purge(before=clock.now(), dry_run=True)).journals == 1
-    assert (await story.log.purge(before=clock.now())).journals == 1
+    assert (await story.log.purge(before=clock.now(), dry_run=True)).runs == 1
+    assert (await story.log.purge(before=clock.now())).runs == 1
     again = EventLog(story.log.store)
     assert await again.messages(ANN, "t1") == messages
     assert (await again.store.load(ANN, "t1", after=0)).rows == ()

@@ -134,7 +134,7 @@ def test_an_app_of_anything_but_an_agent_or_a_toolbox_is_refused_at_once(agent: 
         ("settings", Limits()),
         ("settings", Settings(limits=dict[str, object]())),  # type: ignore[arg-type]
         ("client_tools", "never"),
-        ("brought", "never"),
+        ("request_tools", "never"),
         ("page", "no"),
         ("inspector", 1),
         ("prices", {"claude-sonnet-5": 3}),

@@ -17,15 +17,15 @@ from farhand.core.outcome import public, seen_by_model
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     File,
     Message,
     Note,
     Part,
     Reasoning,
-    Resolved,
     Text,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
     text_of,
 )
@@ -146,7 +146,7 @@ def _blocks(parts: Sequence[Part]) -> Blocks:
     return [_block(part) for part in shown if not isinstance(part, Reasoning) or part.text]
 
 
-def _block(part: Text | Reasoning | File | Asked) -> dict[str, object]:
+def _block(part: Text | Reasoning | File | ToolCallPart) -> dict[str, object]:
     match part:
         case Text(text=text):
             return {"type": "text", "text": text}
@@ -158,12 +158,12 @@ def _block(part: Text | Reasoning | File | Asked) -> dict[str, object]:
             if media_type.startswith("image/"):
                 return {"type": "image", "source": source}
             return {"type": "document", "source": source, "title": name}
-        case Asked(call_id=call_id, tool=tool, input=input):
+        case ToolCallPart(call_id=call_id, tool=tool, input=input):
             return {"type": "tool_use", "id": call_id, "name": tool, "input": input}
     assert_never(part)
 
 
-def _result(resolved: Resolved) -> dict[str, object]:
+def _result(resolved: ToolResultPart) -> dict[str, object]:
     seen = seen_by_model(public(resolved.outcome))
     error = {"is_error": True} if seen.is_error else {}
     return {"type": "tool_result", "tool_use_id": resolved.call_id, "content": seen.text, **error}
