@@ -133,11 +133,13 @@ class Agent:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
 
+    @explain_arguments("run()")
     async def run(self, prompt: str, *, thread: str | None = None, owner: Owner = LOCAL) -> RunResult:
         """Sends one message; returns when the model has answered or waits for far hands."""
         service, run = await self._begin(prompt, thread, owner)
         return await _result(service, run, Position())
 
+    @explain_arguments("stream()")
     async def stream(
         self, prompt: str, *, thread: str | None = None, owner: Owner = LOCAL
     ) -> AsyncIterator[Event]:
@@ -147,6 +149,7 @@ class Agent:
             async for event in _until_pause(reader):
                 yield event
 
+    @explain_arguments("answer()")
     async def answer(
         self, thread: str, results: Sequence[tuple[str, Outcome | Answer]], *, owner: Owner = LOCAL
     ) -> RunResult:

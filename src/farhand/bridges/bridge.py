@@ -41,8 +41,8 @@ __all__ = [
     "CallOptions",
     "HandCaller",
     "Hands",
+    "ThreadOptions",
     "ToolReply",
-    "Where",
     "attach",
     "build_key",
     "call_hand",
@@ -70,7 +70,7 @@ class CallOptions(TypedDict, Generic[C], total=False):
     hold_for: float | None
 
 
-class Where(CallOptions[C], Generic[C], total=False):
+class ThreadOptions(CallOptions[C], Generic[C], total=False):
     """The same, and the thread of the calls: fixed, or a function of the framework's run context."""
 
     thread: Required[str | Callable[[C], str]]
@@ -88,7 +88,7 @@ class ToolReply(Struct, frozen=True):
 class HandCaller(Generic[C]):
     """Makes the calls of a framework's runs."""
 
-    def __init__(self, hands: Hands, where: Where[C]) -> None:
+    def __init__(self, hands: Hands, where: ThreadOptions[C]) -> None:
         self._hands = hands
         self._thread = where["thread"]
         self._owner: Who | Callable[[C], Who] = where.get("owner", LOCAL)

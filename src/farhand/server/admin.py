@@ -37,9 +37,7 @@ def admin_face(service: AgentService) -> Face:
     async def purge(request: Request) -> None:
         """Remove what is old, for the operator of the server."""
         asked = read_as(await request.json(), PurgeRequest)
-        purged = await purge_log(
-            service.context.log, older_than_sec=asked.older_than_sec, dry_run=asked.dry_run
-        )
+        purged = await purge_log(service.log, older_than_sec=asked.older_than_sec, dry_run=asked.dry_run)
         await request.reply(200, msgspec.json.encode(purged))
 
     return Face(

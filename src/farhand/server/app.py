@@ -283,7 +283,7 @@ class App:
         >>> for call in await app.open_calls(thread="invoices"):
         ...     print(call.tool, call.input, call.approval_id)
         """
-        calls = await self.service.open_calls(check_owner(owner), thread)
+        calls = await self.service.log.open_calls(check_owner(owner), thread)
         return [pending_of(call) for call in calls]
 
     async def approve(self, approval_id: str, answer: Answer = APPROVED, *, owner: Who = LOCAL) -> bool:

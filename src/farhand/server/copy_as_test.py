@@ -279,9 +279,9 @@ def _item(part: Text | Reasoning | File | ToolCallPart) -> str:
 
 
 async def _record(service: AgentService, run: Run) -> Recording:
-    entries = await service.journal(run)
+    entries = await service.log.entries(run)
     calls = await service.calls(run)
-    messages = await service.messages(run.owner, run.thread_id)
+    messages = await service.log.messages(run.owner, run.thread_id)
     tools: dict[str, Tool] = {}
     for call in calls:
         # the last version of a tool that changed during the run

@@ -166,7 +166,7 @@ async def test_a_held_call_gets_a_minute_if_the_model_does_not_choose(serve: Ser
     class Curious(AckPage):
         async def _take(self, chunk: Json) -> None:
             if chunk["type"] == "tool-input-available":
-                [call] = await served.service.open_calls(LOCAL)
+                [call] = await served.service.log.open_calls(LOCAL)
                 spans.append((call.deadline or 0.0) - call.opened_at)
             await super()._take(chunk)
 

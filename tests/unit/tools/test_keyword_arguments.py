@@ -26,6 +26,10 @@ AGENT = Agent(ScriptedModel(["Hello."]))
             lambda: Agent(ScriptedModel([]), **_any(instruction="x")),
             "Agent() has no argument `instruction`; did you mean `instructions`?",
         ),
+        (
+            lambda: AGENT.run("Hello.", **_any(threads="t")),
+            "run() has no argument `threads`; did you mean `thread`?",
+        ),
         (lambda: serve(AGENT, **_any(prot=1)), "serve() has no argument `prot`; did you mean `port`?"),
         (
             lambda: Client("http://127.0.0.1:1", "notes", **_any(tokn="x")),
@@ -49,6 +53,8 @@ def test_a_missing_or_misplaced_argument_is_answered_with_all_of_them() -> None:
         Misuse, match=r"Client\(\): missing a required argument: 'url'. Its arguments are url, "
     ):
         missing()
+    with pytest.raises(Misuse, match=r"Toolbox.add\(\): missing a required argument: 'description'. Its arg"):
+        Toolbox().add(_any)  # type: ignore[call-arg, arg-type]
     too_many: Any = Agent
     with pytest.raises(Misuse, match=r"Agent\(\): too many positional arguments. Its arguments are model, "):
         too_many(ScriptedModel([]), [])
