@@ -34,7 +34,7 @@ from farhand.errors import BadSetting, FarhandError, Misuse
 from farhand.faces.base import Face
 from farhand.models.base import NoModel
 from farhand.models.registry import load_model
-from farhand.server.app_settings import Arguments, check_arguments, describe_settings, resolve
+from farhand.server.app_settings import Arguments, as_texts, describe_settings, resolve
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticate, Authenticator
 from farhand.server.host_signals import HostSignals
@@ -423,12 +423,14 @@ def create_app(  # noqa: PLR0913
     settings file. In `settings`, a value that equals its default counts as omitted.
     """
     served = _to_agent(agent)
-    check_arguments(
+    origins = as_texts(allow_origins, "allow_origins", "https://app.example.org")
+    hosts = as_texts(allow_hosts, "allow_hosts", "app.example.org")
+    headers = as_texts(allow_headers, "allow_headers", "X-Tenant")
+    arguments = Arguments(
         store=store,
-        authenticate=authenticate,
-        allow_origins=allow_origins,
-        allow_hosts=allow_hosts,
-        allow_headers=allow_headers,
+        allow_origin=origins,
+        allow_host=hosts,
+        allow_header=headers,
         settings=settings,
         client_tools=client_tools,
         request_tools=request_tools,
@@ -439,22 +441,9 @@ def create_app(  # noqa: PLR0913
     )
     auth = Authenticator(
         authenticate=authenticate,
-        allow_origins=allow_origins or (),
-        allow_hosts=allow_hosts or (),
-        allow_headers=allow_headers or (),
-    )
-    arguments = Arguments(
-        store=store,
-        allow_origin=None if allow_origins is None else tuple(allow_origins),
-        allow_host=None if allow_hosts is None else tuple(allow_hosts),
-        allow_header=None if allow_headers is None else tuple(allow_headers),
-        settings=settings,
-        client_tools=client_tools,
-        request_tools=request_tools,
-        page=page,
-        inspector=inspector,
-        prices=prices,
-        show_tool_errors=show_tool_errors,
+        allow_origins=origins or (),
+        allow_hosts=hosts or (),
+        allow_headers=headers or (),
     )
     return App(served, auth, arguments)
 

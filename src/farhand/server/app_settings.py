@@ -45,21 +45,27 @@ class Arguments(Struct, frozen=True, kw_only=True):
     prices: Mapping[str, tuple[float, float]] | None = None
     show_tool_errors: bool | None = None
 
+    def __post_init__(self) -> None:
+        """Raises `BadSetting` for what a type checker would report, since not everybody runs one."""
+        if self.store is not None:
+            check_store(self.store)
+        for name, (takes, fits) in _TAKES.items():
+            value = getattr(self, name)
+            if value is not None and not fits(value):
+                raise BadSetting(f"{name} must be {takes}, not {value!r}.")
 
-def check_arguments(**arguments: object) -> None:
-    """Raises `BadSetting` for what a type checker would report, since not everybody runs one."""
-    for name, value in arguments.items():
-        takes, fits = _TAKES[name]
-        if value is not None and not fits(value):
-            raise BadSetting(f"{name} must be {takes}, not {value!r}.")
-    if arguments["store"] is not None:
-        check_store(arguments["store"])
 
-
-def _is_list_of_texts(value: object) -> bool:
+# `object`: not every caller checks types
+def as_texts(value: object, name: str, example: str) -> tuple[str, ...] | None:
+    """A list of strings; `BadSetting` for anything else, a single string included."""
+    if value is None:
+        return None
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        return False
-    return all(isinstance(each, str) for each in value)
+        raise BadSetting(f'{name} must be a list such as ["{example}"], not {value!r}.')
+    entries = tuple(value)
+    if not all(isinstance(each, str) for each in entries):
+        raise BadSetting(f'{name} must be a list of strings such as ["{example}"], not {value!r}.')
+    return entries
 
 
 def _are_settings(value: object) -> bool:
@@ -79,17 +85,7 @@ def _is_bool(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def _is_anything(value: object) -> bool:
-    """For a store, which is checked with a message of its own."""
-    return True
-
-
 _TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "store": ("an address, or a Store", _is_anything),
-    "authenticate": ("a function of the credentials", callable),
-    "allow_origins": ('a list such as ["https://app.example.org"]', _is_list_of_texts),
-    "allow_hosts": ('a list such as ["app.example.org"]', _is_list_of_texts),
-    "allow_headers": ('a list such as ["X-Tenant"]', _is_list_of_texts),
     "settings": ("a Settings(timeouts=Timeouts(…), limits=Limits(…), …)", _are_settings),
     "client_tools": ("a ClientTools(…)", lambda value: isinstance(value, ClientTools)),
     "request_tools": ("a RequestTools(…)", lambda value: isinstance(value, RequestTools)),
