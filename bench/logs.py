@@ -121,7 +121,7 @@ async def purge(file: str) -> dict[str, float]:
     log = EventLog(await open_store(f"sqlite:///{file}"))
     old = await log.purge(before=log.now() + 1.0)
     await log.close()
-    return {"journals": old.journals, "news": old.news}
+    return {"journals": old.runs, "news": old.feed_entries}
 
 
 async def _chat(log: EventLog, number: int) -> None:

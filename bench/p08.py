@@ -52,7 +52,7 @@ async def expire(file: str, count: int) -> dict[str, float]:
     await app.start()
     # as the server does once it is ready
     tune_gc()
-    store = app.service.context.log.store
+    store = app.service.log.store
     due_at = store.now() + OPEN_SEC * count / CALLS + 3.0
     await Pending(app.service, open_url.tool, beside=False, due_at=due_at).open(count)
     assert store.now() < due_at, "the calls were not opened in time"

@@ -89,7 +89,7 @@ async def _say(service: AgentService, thread_id: str, number: int) -> None:
         played.answer(WORDS)
         return played.decision()
 
-    await service.context.log.decide(OWNER, thread_id, decide)
+    await service.log.decide(OWNER, thread_id, decide)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ class Pending:
         return opened[:count]
 
     async def _open_run(self, number: int, runs: int) -> list[str]:
-        log = self.service.context.log
+        log = self.service.log
         within = None if self.due_at is None else self.due_at - log.now() + number / runs
         openings = [self._opening(within) for _ in range(self.each + int(self.beside))]
         run_id = self.service.clock.fresh("run")

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
 
-from farhand import Answer, Owner, Toolbox, create_app
-
-if TYPE_CHECKING:
-    from farhand.bridges.bridge import Hands
+from farhand import App, Toolbox, create_app
 
 toolbox = Toolbox()
 paid: list[int] = []
@@ -28,12 +24,12 @@ def pay(amount: int) -> str:
 hands = create_app(toolbox, store="memory:")
 
 
-async def approve_next(hands: Hands) -> None:
+async def approve_next(hands: App) -> None:
     """Does what a person does in the inbox, or with `farhand inbox approve`, minutes or days later."""
     async with asyncio.timeout(30):
         # the loop opens the call when its model requests it
-        while not (waiting := await hands.service.open_calls(Owner("local", "me"))):  # noqa: ASYNC110
+        while not (waiting := await hands.open_calls()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    approval = waiting[0].approval
-    assert approval is not None
-    await hands.service.desk.approve(waiting[0].owner, approval.approval_id, Answer(approved=True))
+    approval_id = waiting[0].approval_id
+    assert approval_id is not None
+    assert await hands.approve(approval_id)

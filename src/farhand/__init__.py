@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from farhand.agent.agent import Agent, Pending, RunResult
     from farhand.agent.keyed_calls import SettledCall, Waiting
-    from farhand.agent.offered_tools import BroughtTools
+    from farhand.agent.offered_tools import RequestTools
     from farhand.cli.serve import aserve, serve
     from farhand.clients.registry import ClientTools
     from farhand.core.approval import Answer
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from farhand.core.settings import ChatRules, Limits, Settings, Timeouts
     from farhand.errors import FarhandError
     from farhand.models.scripted import ScriptedModel
-    from farhand.server.app import create_app
+    from farhand.server.app import App, create_app
     from farhand.tools.context import Approved, Context, NotAnswered, ask, current
     from farhand.tools.decorate import tool
     from farhand.tools.execute import ToolFailed
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Agent",
     "Answer",
+    "App",
     "Approved",
-    "BroughtTools",
     "Cancelled",
     "ChatRules",
     "ClientTools",
@@ -46,6 +46,7 @@ __all__ = [
     "Owner",
     "Pending",
     "Principal",
+    "RequestTools",
     "RunResult",
     "ScriptedModel",
     "Settings",
@@ -68,7 +69,7 @@ __all__ = [
 _HOMES = {
     "farhand.agent.agent": ("Agent", "Pending", "RunResult"),
     "farhand.agent.keyed_calls": ("SettledCall", "Waiting"),
-    "farhand.agent.offered_tools": ("BroughtTools",),
+    "farhand.agent.offered_tools": ("RequestTools",),
     "farhand.clients.registry": ("ClientTools",),
     "farhand.core.approval": ("Answer",),
     "farhand.core.outcome": ("Cancelled", "Denied", "Failure", "Outcome", "Success", "TimedOut"),
@@ -77,7 +78,7 @@ _HOMES = {
     "farhand.errors": ("FarhandError",),
     "farhand.models.scripted": ("ScriptedModel",),
     "farhand.cli.serve": ("aserve", "serve"),
-    "farhand.server.app": ("create_app",),
+    "farhand.server.app": ("App", "create_app"),
     "farhand.tools.context": ("Approved", "Context", "NotAnswered", "ask", "current"),
     "farhand.tools.decorate": ("tool",),
     "farhand.tools.execute": ("ToolFailed",),
@@ -90,7 +91,10 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 def __getattr__(name: str) -> object:
     home = _HOME_OF.get(name)
     if home is None:
-        raise AttributeError(f"module 'farhand' has no attribute {name!r}")
+        # `name` and `obj` let Python add "Did you mean"
+        raise AttributeError(
+            f"module 'farhand' has no attribute {name!r}", name=name, obj=import_module(__name__)
+        )
     return getattr(import_module(home), name)
 
 

@@ -2,44 +2,52 @@
 
 ```python
 from farhand import Success
-from farhand.messages import Asked, AssistantMessage, Resolved, ResultsMessage, Text, UserMessage, text_of
+from farhand.messages import (
+    AssistantMessage,
+    ResultsMessage,
+    Text,
+    ToolCallPart,
+    ToolResultPart,
+    UserMessage,
+    text_of,
+)
 
 question = UserMessage("m1", (Text("What is the weather in Oslo?"),))
-step = AssistantMessage("run_1", 1, (Asked("call_1", "get_weather", {"location": "Oslo"}),))
-found = Resolved("call_1", "get_weather", {"location": "Oslo"}, Success("Rain."))
+step = AssistantMessage("run_1", 1, (ToolCallPart("call_1", "get_weather", {"location": "Oslo"}),))
+found = ToolResultPart("call_1", "get_weather", {"location": "Oslo"}, Success("Rain."))
 results = ResultsMessage("run_1", 1, (found,))
 
 assert text_of(question) == "What is the weather in Oslo?"
-assert [asked.tool for asked in step.asked] == ["get_weather"]
+assert [asked.tool for asked in step.tool_calls] == ["get_weather"]
 ```
 """
 
 from __future__ import annotations
 
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     File,
     Message,
     Part,
     Reasoning,
-    Resolved,
     ResultsMessage,
     Text,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
     text_of,
 )
 
 __all__ = [
-    "Asked",
     "AssistantMessage",
     "File",
     "Message",
     "Part",
     "Reasoning",
-    "Resolved",
     "ResultsMessage",
     "Text",
+    "ToolCallPart",
+    "ToolResultPart",
     "UserMessage",
     "text_of",
 ]

@@ -139,7 +139,7 @@ async def _outcome(hands: App, tool: str) -> str:
 
 async def _approve(hands: App) -> None:
     # another caller, perhaps of another process, opens it
-    while not (waiting := await hands.service.open_calls(ANN)):  # noqa: ASYNC110
+    while not (waiting := await hands.service.log.open_calls(ANN)):  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     assert waiting[0].approval is not None
     await hands.service.desk.approve(ANN, waiting[0].approval.approval_id, Answer(approved=True))

@@ -25,7 +25,11 @@ PUBLIC = (
     "farhand.models",
     "farhand.testing",
 )
+SHOWN = ("README.md", "docs", "examples")
 IMPORT = re.compile(r"^\s*(?:from|import) (farhand[\w.]*)", re.MULTILINE)
+INTERNAL_PART = re.compile(
+    r"\b(?:app|hands|agent)\.(?:service|spec|state|sessions|faces|values|store_address|configure|_\w+)\b"
+)
 # they measure parts by themselves: the log, a store, a wire, or a trip without an HTTP server
 MEASURE_PARTS = {
     "bench/apps/older.py",
@@ -46,7 +50,13 @@ MEASURE_PARTS = {
 
 @requirement("surface:public")
 def test_documentation_and_examples_import_public_modules_alone() -> None:
-    assert [found for found in _imports("README.md", "docs", "examples") if not _is_public(found[1])] == []
+    assert [found for found in _imports(*SHOWN) if not _is_public(found[1])] == []
+
+
+@requirement("surface:public")
+def test_documentation_and_examples_use_no_internal_parts_of_an_app() -> None:
+    used = [(path, part) for path, text in _texts(*SHOWN) for part in INTERNAL_PART.findall(text)]
+    assert used == []
 
 
 @requirement("surface:public")
@@ -67,9 +77,14 @@ def _is_public(module: str) -> bool:
 
 
 def _imports(*places: str) -> Iterator[tuple[str, str]]:
+    for path, text in _texts(*places):
+        for module in IMPORT.findall(text):
+            yield path, module
+
+
+def _texts(*places: str) -> Iterator[tuple[str, str]]:
     for place in places:
         root = ROOT / place
         files = [root] if root.is_file() else [*root.rglob("*.py"), *root.rglob("*.md")]
         for file in sorted(file for file in files if "node_modules" not in file.parts):
-            for module in IMPORT.findall(file.read_text()):
-                yield file.relative_to(ROOT).as_posix(), module
+            yield file.relative_to(ROOT).as_posix(), file.read_text()

@@ -262,7 +262,7 @@ async def test_a_new_message_while_a_tool_asks_cancels_the_tool_and_its_question
     assert (await page.say("never mind")).text == "You said: never mind"
     late = {"toolCallId": question_id, "status": "success", "output": "yes"}
     assert (await one.http.post("/api/tools/ack", json=late)).json()["reason"] == "cancelled"
-    calls = [await other.service.context.log.get_call(LOCAL, each) for each in (tool_id, question_id)]
+    calls = [await other.service.log.get_call(LOCAL, each) for each in (tool_id, question_id)]
     assert [call and call.outcome for call in calls] == [Cancelled("the user moved on")] * 2
     await until(lambda: GONE == ["clean_up was cancelled"])
 

@@ -72,11 +72,11 @@ async def test_dropped_connections_leave_no_more_runs_at_work_than_a_principal_m
     statuses = await asyncio.gather(*(begin(served, f"chat{number}") for number in range(40)))
     assert sorted(statuses) == [200] * 5 + [429] * 35
     await until(lambda: works.at_work == 5)
-    assert await served.service.context.log.count_running("local", "me") == 5
+    assert await served.service.log.count_running("local", "me") == 5
     works.over.set()
     async with asyncio.timeout(20):
         # there is no news of it
-        while await served.service.context.log.count_running("local", "me"):  # noqa: ASYNC110
+        while await served.service.log.count_running("local", "me"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     assert await begin(served, "later") == 200
 
@@ -107,7 +107,7 @@ async def test_runs_at_work_are_counted_across_workers(serve: Serve, cluster: Cl
     settings = Settings(limits=Limits(running_per_principal=6))
     one, other = [await serve(each.agent, store=address, settings=settings) for each in works]
     assert [await begin(one, f"one{number}") for number in range(6)] == [200] * 6
-    assert await other.service.context.log.count_running("local", "me") == 6
+    assert await other.service.log.count_running("local", "me") == 6
     # a worker without any asks nobody for its first
     assert [await begin(other, f"other{number}") for number in range(3)] == [200, 429, 429]
     for each in works:

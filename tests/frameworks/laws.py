@@ -76,7 +76,7 @@ class HoldLaws(Laws):
         assert told is not None
         assert told.startswith(self.loop_class.failed)
         assert "amount" in told
-        assert await stage.hands.service.open_calls(LOCAL) == []
+        assert await stage.hands.service.log.open_calls(LOCAL) == []
 
     async def test_two_calls_of_one_step_wait_side_by_side_and_keep_their_results(self, stage: Stage) -> None:
         async with self.holding(stage, [PAY, OPEN]) as loop, asyncio.TaskGroup() as group:
@@ -95,7 +95,7 @@ class HoldLaws(Laws):
             with pytest.raises(asyncio.CancelledError):
                 await run
         await stage.no_open_call()
-        settled = await stage.hands.service.call_of(call.owner, call.call_id)
+        settled = await stage.hands.service.log.get_call(call.owner, call.call_id)
         assert settled is not None
         assert "the run that asked for it was cancelled" in repr(settled.outcome)
         assert stage.paid == []

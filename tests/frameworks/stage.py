@@ -48,7 +48,7 @@ class Stage:
 
         async def are_there() -> bool:
             nonlocal waiting
-            waiting = [call for call in await self.hands.service.open_calls(owner) if call.blocks]
+            waiting = [call for call in await self.hands.service.log.open_calls(owner) if call.blocks]
             return len(waiting) >= count
 
         await comes_true(are_there)
@@ -59,7 +59,7 @@ class Stage:
         await comes_true(lambda: self._is_quiet(owner))
 
     async def _is_quiet(self, owner: Owner) -> bool:
-        return not await self.hands.service.open_calls(owner)
+        return not await self.hands.service.log.open_calls(owner)
 
     async def approve(self, call: Call, answer: Answer = YES) -> None:
         """A person's yes, no or edit in the inbox."""

@@ -57,7 +57,7 @@ async def test_a_parked_round_trip_is_three_appends_too(store: CountedStore, app
     await Trip(app, "t1").run()
     store.asked.clear()
     await Trip(app, "t1", message_id="m2").run(wait="turn")
-    eventlog = app.service.context.log
+    eventlog = app.service.log
     async with asyncio.timeout(20):
         # nobody reads the run that the result has resumed
         while (run := await eventlog.last_run(ANN, "t1")) is None or run.active:  # noqa: ASYNC110
@@ -119,7 +119,7 @@ async def test_a_parked_call_has_no_task(app: App) -> None:
         # nobody tells when the last of them has ended
         while len(asyncio.all_tasks()) > before:  # noqa: ASYNC110
             await asyncio.sleep(0)
-    assert len(await app.service.open_calls(ANN)) == 20
+    assert len(await app.service.log.open_calls(ANN)) == 20
 
 
 class _Silent(Trip):

@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from farhand.core.approval import Answer
 from farhand.core.decide import calls, runs
-from farhand.core.decide.calls import Checked, Reply
+from farhand.core.decide.calls import CheckedResult, Reply
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import Opening, opened
 from farhand.core.event import CallSettled, TextAdded
@@ -166,7 +166,7 @@ class DecideMachine(RuleBasedStateMachine):
     @rule(number=which, outcome=outcomes, answer=answers)
     def bring_answer_and_result_in_one_message(self, number: int, outcome: Outcome, answer: Answer) -> None:
         call, now = _pick(self._gated(), number), self.log.now
-        brought: list[Reply | Checked] = [Reply(call.approval_id, answer), _checked(call, outcome)]
+        brought: list[Reply | CheckedResult] = [Reply(call.approval_id, answer), _checked(call, outcome)]
         first, second = self.log.do(
             lambda thread, at: calls.accept(thread, brought, now=at, timeouts=TIMEOUTS)
         )
@@ -265,8 +265,8 @@ class DecideMachine(RuleBasedStateMachine):
         return [call for call in self.truth.calls if call.is_gated]
 
 
-def _checked(call: CallTruth, outcome: Outcome) -> Checked:
-    return Checked(Result(call_id=call.call_id, outcome=outcome), outcome)
+def _checked(call: CallTruth, outcome: Outcome) -> CheckedResult:
+    return CheckedResult(Result(call_id=call.call_id, outcome=outcome), outcome)
 
 
 def _settles(call: CallTruth, outcome: Outcome) -> Command[Receipt]:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from farhand.core import call as table
 from farhand.core.decide import calls, runs
-from farhand.core.decide.calls import Checked, Plan
+from farhand.core.decide.calls import CheckedResult, Plan
 from farhand.core.decide.decision import Decision
 from farhand.core.result import Accepted, Receipt
 from farhand.core.state import ThreadState
@@ -144,7 +144,7 @@ def test_rules_that_let_a_call_be_finished_before_it_is_approved_are_noticed(
     monkeypatch.setitem(table.MOVES, table.Phase.ASKING, asking)
     settle = calls._settle
 
-    def careless(plan: Plan, checked: Checked) -> Receipt:
+    def careless(plan: Plan, checked: CheckedResult) -> Receipt:
         call = plan.call(checked.result.call_id)
         if call is None or call.phase is not table.Phase.ASKING:
             return settle(plan, checked)

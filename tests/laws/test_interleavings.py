@@ -10,7 +10,7 @@ from farhand.core import fold
 from farhand.core.approval import Answer
 from farhand.core.call import Call
 from farhand.core.decide import calls, runs
-from farhand.core.decide.calls import Checked, Reply
+from farhand.core.decide.calls import CheckedResult, Reply
 from farhand.core.decide.decision import Decision
 from farhand.core.event import (
     ApprovalAnswered,
@@ -239,7 +239,7 @@ def _act(name: str, command: Callable[[dict[str, object]], Command]) -> Act:
 
 
 def _settle(name: str, outcome: Outcome) -> Act:
-    checked = Checked(Result(call_id="call_1", outcome=outcome), outcome)
+    checked = CheckedResult(Result(call_id="call_1", outcome=outcome), outcome)
     return Act(name, lambda told: lambda thread, now: calls.settle(thread, checked, now=now))
 
 

@@ -53,7 +53,7 @@ async def test_an_answer_is_stopped_in_mid_word_and_the_thread_goes_on(provider:
         await at.stop("t")
         result = await at.agent.run("Well?", thread="t")
         assert result.text == "The end."
-        said = [each for each in await service.messages(LOCAL, "t") if isinstance(each, AssistantMessage)]
+        said = [each for each in await service.log.messages(LOCAL, "t") if isinstance(each, AssistantMessage)]
         assert said[0].run_id == started.run.run_id
 
 

@@ -8,13 +8,13 @@ import pytest
 
 from farhand.core.outcome import Success
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     Message,
     Reasoning,
-    Resolved,
     ResultsMessage,
     Text,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
 )
 from farhand.core.tool import Tool
@@ -83,12 +83,14 @@ async def test_a_name_that_the_provider_refuses_goes_out_as_an_alias_and_comes_b
         events = await said(provider.model(fake), Prompt([HELLO], [offered]))
         (start,) = (event for event in events if isinstance(event, CallStart))
         assert start.tool == name
-        asked = Asked("call_1", name, {}, start.model_call_id)
+        asked = ToolCallPart("call_1", name, {}, start.model_call_id)
         kept = tuple(Reasoning("", event.echo) for event in events if isinstance(event, ReasoningDone))
         history: list[Message] = [
             HELLO,
             AssistantMessage("run_1", 1, (*kept, asked)),
-            ResultsMessage("run_1", 1, (Resolved("call_1", name, {}, Success("ok"), start.model_call_id),)),
+            ResultsMessage(
+                "run_1", 1, (ToolResultPart("call_1", name, {}, Success("ok"), start.model_call_id),)
+            ),
         ]
         assert isinstance((await said(provider.model(fake), Prompt(history, [offered])))[-1], Stop)
         # the tool may be gone by the time the history is told again

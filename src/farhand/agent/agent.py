@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from farhand.agent.branding import Logo, StarterLike, make_branding
 from farhand.agent.offered_tools import ChooseText, ChooseTools
 from farhand.agent.pause import answer_pause, reaction_of, refusal_of
-from farhand.agent.service import AgentService, Spec
+from farhand.agent.service import AgentService, Spec, check_owner
 from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
@@ -36,8 +36,9 @@ from farhand.eventlog.reader import LogReader
 from farhand.models.base import Model
 from farhand.models.registry import load_model
 from farhand.store.base import Store
-from farhand.store.open import open_store
+from farhand.store.open import check_store, open_store
 from farhand.tools.context import context_parameter
+from farhand.tools.keyword_arguments import explain_arguments
 from farhand.tools.to_json import is_text
 from farhand.tools.toolbox import make_toolbox
 
@@ -46,12 +47,15 @@ WAITING = "awaiting_frontend_tools"
 
 
 class Pending(Struct, frozen=True):
-    """A call that waits for a far hand, or for a person's approval (`approval_id`)."""
+    """An open call: it waits for a far hand, or for a person's approval (`approval_id`). `key` is the one it
+    was made with, if a program made it."""
 
     call_id: str
     tool: str
     input: dict[str, object]
     approval_id: str | None = None
+    thread: str = ""
+    key: str | None = None
 
 
 class RunResult(Struct, frozen=True, kw_only=True):
@@ -66,6 +70,7 @@ class RunResult(Struct, frozen=True, kw_only=True):
 
 
 class Agent:
+    @explain_arguments("Agent()")
     # each is an option that a user of the agent sets by name
     def __init__(  # noqa: PLR0913
         self,
@@ -103,15 +108,18 @@ class Agent:
             check_wait(wait, "wait")
         if not _is_count(max_steps):
             raise BadSetting(f"max_steps must be a whole number of at least 1, not {max_steps!r}.")
-        if not isinstance(store, str) and not hasattr(store, "append"):
-            raise BadSetting(
-                f"store must be an address such as sqlite:///file.db, or a Store, not {store!r}."
-            )
+        check_store(store)
         _check_title(chat_title)
+        if not isinstance(instructions, str) and not callable(instructions):
+            raise BadSetting(
+                f"instructions must be a string, or a function of the Context, not {instructions!r}."
+            )
+        if limits is not None and not isinstance(limits, Limits):
+            raise BadSetting(f"limits must be a Limits, not {limits!r}.", hint="Write limits=Limits(…).")
         choose = _chooser(tools)
         self.spec = Spec(
             model=_model(model, base_url),
-            toolbox=make_toolbox(() if choose is not None else _listed(tools), frontend_tools),
+            toolbox=make_toolbox(() if choose is not None else _listed(tools), _listed(frontend_tools)),
             instructions=instructions,
             choose_tools=choose,
             chat_title=chat_title,
@@ -125,11 +133,13 @@ class Agent:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
 
+    @explain_arguments("run()")
     async def run(self, prompt: str, *, thread: str | None = None, owner: Owner = LOCAL) -> RunResult:
         """Sends one message; returns when the model has answered or waits for far hands."""
         service, run = await self._begin(prompt, thread, owner)
         return await _result(service, run, Position())
 
+    @explain_arguments("stream()")
     async def stream(
         self, prompt: str, *, thread: str | None = None, owner: Owner = LOCAL
     ) -> AsyncIterator[Event]:
@@ -139,6 +149,7 @@ class Agent:
             async for event in _until_pause(reader):
                 yield event
 
+    @explain_arguments("answer()")
     async def answer(
         self, thread: str, results: Sequence[tuple[str, Outcome | Answer]], *, owner: Owner = LOCAL
     ) -> RunResult:
@@ -146,6 +157,7 @@ class Agent:
 
         Anything else raises `ValueError`, and nothing is applied.
         """
+        check_owner(owner)
         service = await self._open()
         pause = await service.pause(owner, thread)
         got = [call_id for call_id, _ in results]
@@ -165,6 +177,7 @@ class Agent:
 
     async def stop(self, thread: str, *, owner: Owner = LOCAL) -> bool:
         """Stops the thread's run and cancels its open calls; False if none was active."""
+        check_owner(owner)
         service = await self._open()
         return await service.stop(owner, thread, STOPPED_BY_USER)
 
@@ -203,6 +216,7 @@ class Agent:
             return self._service
 
     async def _begin(self, prompt: str, thread: str | None, owner: Owner) -> tuple[AgentService, Run]:
+        check_owner(owner)
         _check_words(prompt, thread)
         service = await self._open()
         fresh = service.clock.fresh
@@ -229,6 +243,11 @@ def _model(model: Model | str, base_url: str | None) -> Model:
         return load_model(model, base_url=base_url)
     if not hasattr(model, "stream"):
         raise BadSetting(f"model must be a name such as anthropic:…, or a Model, not {model!r}.")
+    if isinstance(model, type):
+        raise BadSetting(
+            f"model must be a Model, not the class {model.__name__}.",
+            hint=f"Create one: {model.__name__}(…).",
+        )
     if base_url is not None:
         raise BadSetting(
             "base_url applies only to a model given by name; this one already exists.",
@@ -285,13 +304,19 @@ def _run_result(
 
 async def _pending(service: AgentService, run: Run) -> tuple[Pending, ...]:
     pause = await service.pause(run.owner, run.thread_id)
-    return tuple(
-        Pending(call.call_id, call.tool, to_builtins(call.input), _question(call)) for call in pause.open
+    return tuple(pending_of(call) for call in pause.open)
+
+
+def pending_of(call: Call) -> Pending:
+    """An open call as programs see it."""
+    return Pending(
+        call.call_id,
+        call.tool,
+        to_builtins(call.input),
+        approval_id=call.approval.approval_id if call.approval and call.phase is Phase.ASKING else None,
+        thread=call.thread_id,
+        key=None if call.request is None else call.request.key,
     )
-
-
-def _question(call: Call) -> str | None:
-    return call.approval.approval_id if call.approval and call.phase is Phase.ASKING else None
 
 
 async def _until_pause(reader: LogReader) -> AsyncIterator[Event]:

@@ -28,20 +28,20 @@ REFS_LOOKED_UP = 256
 """Per conversation, newest first: each costs a look-up in every step."""
 
 
-class Attached(Struct, frozen=True):
+class AttachedFile(Struct, frozen=True):
     """A file whose bytes came with the message."""
 
     label: Label
     data: bytes
 
 
-class Referred(Struct, frozen=True):
+class FileReference(Struct, frozen=True):
     """A file that was uploaded before."""
 
     ref: str
 
 
-MessageInput: TypeAlias = Text | Note | Attached | Referred
+MessageInput: TypeAlias = Text | Note | AttachedFile | FileReference
 
 
 async def store_message(
@@ -53,17 +53,19 @@ async def store_message(
         raise Malformed(f"A message may have at most {FILES_AT_MOST} files.", hint="Nothing was applied.")
     for file in beside:
         # check all of them before the first one is stored
-        if isinstance(file, Attached):
+        if isinstance(file, AttachedFile):
             files.check(file.label)
-    known = {file.ref: await _known(files, owner, file.ref) for file in beside if isinstance(file, Referred)}
+    known = {
+        file.ref: await _known(files, owner, file.ref) for file in beside if isinstance(file, FileReference)
+    }
     parts: list[Text | Note | File] = []
     for no, part in enumerate(said):
         match part:
             case Text() | Note():
                 parts.append(part)
-            case Referred(ref=ref):
+            case FileReference(ref=ref):
                 parts.append(known[ref])
-            case Attached(label=label, data=data):
+            case AttachedFile(label=label, data=data):
                 kept = await files.keep(owner, label, data, known_as=f"{thread_id}/{message_id}/{no}")
                 parts.append(part_of(kept))
     return UserMessage(message_id, tuple(parts))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from farhand.agent.files import Files
 from farhand.agent.offered_tools import (
-    BroughtTools,
     ChooseText,
     ChooseTools,
     OfferedTools,
+    RequestTools,
     choose_text,
     choose_toolbox,
 )
@@ -52,7 +52,7 @@ class AgentContext:
     """Chooses tools for the person a run works for, in addition to the toolbox."""
     remember: Callable[[Toolbox], None] = lambda toolbox: None
     """Called with the tools that were chosen for a person."""
-    brought: BroughtTools | None = None
+    request_tools: RequestTools | None = None
     still_holds: Callable[[float, Callable[[], Awaitable[bool]]], Awaitable[bool]] = _always
     """Whether this process still holds what it held at this time: another one may have taken it over while
     this one, or its store, was suspended. The function that it gets looks in the log."""
@@ -68,7 +68,7 @@ class AgentContext:
             toolbox = await choose_toolbox(toolbox, self.choose_tools, context)
             self.remember(toolbox)
         known = await self._find_brought(context, brought) if brought else ()
-        return OfferedTools(context.owner, toolbox, self.sources, known, self.brought)
+        return OfferedTools(context.owner, toolbox, self.sources, known, self.request_tools)
 
     async def _find_brought(self, context: Context, versions: Sequence[str]) -> list[Tool]:
         tools = [await self.log.get_tool(version) for version in versions]

@@ -115,7 +115,7 @@ def _seen(thread: ThreadState, claimed: Run, known: int) -> Look | None:
     if run is None or run.run_id != claimed.run_id or run.fence != claimed.fence or not run.is_active:
         return None
     last = thread.messages[-1] if thread.messages else None
-    is_open = isinstance(last, AssistantMessage) and last.run_id == run.run_id and bool(last.asked)
+    is_open = isinstance(last, AssistantMessage) and last.run_id == run.run_id and bool(last.tool_calls)
     return Look(
         run.step,
         run.seq,

@@ -32,23 +32,23 @@ MOST_REMEMBERED = 1_000
 
 ChooseTools: TypeAlias = Callable[[Context], Iterable[object] | Awaitable[Iterable[object]]]
 ChooseText: TypeAlias = Callable[[Context], str | Awaitable[str]]
-BroughtApproval: TypeAlias = Literal["never", "always"] | Callable[[Tool, dict[str, object]], bool]
+RequestApproval: TypeAlias = Literal["never", "always"] | Callable[[Tool, dict[str, object]], bool]
 
 
-class BroughtTools(Struct, frozen=True):
+class RequestTools(Struct, frozen=True):
     """How a server treats tools that a client describes in its request and executes itself: whether a person
     must approve their calls. A function decides for each call."""
 
-    approval: BroughtApproval = "never"
+    approval: RequestApproval = "never"
 
     def __post_init__(self) -> None:
         if self.approval not in ("never", "always") and not callable(self.approval):
             raise BadSetting(
-                f"brought.approval must be 'never', 'always' or a function, not {self.approval!r}."
+                f"request_tools.approval must be 'never', 'always' or a function, not {self.approval!r}."
             )
 
 
-_NEVER_ASK = BroughtTools()
+_NEVER_ASK = RequestTools()
 
 
 class ToolDescription(Struct, frozen=True):
@@ -66,7 +66,7 @@ class OfferedTools:
         toolbox: Toolbox,
         sources: Sequence[ToolSource] = (),
         brought: Sequence[Tool] = (),
-        policy: BroughtTools | None = None,
+        policy: RequestTools | None = None,
     ) -> None:
         self.toolbox = toolbox
         """The program's own tools, and those that it chose for this person."""
@@ -115,7 +115,7 @@ class OfferedTools:
         if isinstance(answer, bool):
             return answer
         what = type(answer.error if isinstance(answer, CaughtError) else answer).__name__
-        log.warning("the policy for brought tools returned %s for %s; asking for approval", what, tool.name)
+        log.warning("the policy for request tools returned %s for %s; asking for approval", what, tool.name)
         return True
 
 
@@ -153,7 +153,7 @@ def admit_brought(descriptions: Sequence[ToolDescription], own: OfferedTools) ->
         if known is None:
             brought[tool.name] = tool
         elif known.executor is not Executor.FRONTEND:
-            log.warning("ignoring brought tool %s: the server has a tool with this name", tool.name)
+            log.warning("ignoring request tool %s: the server has a tool with this name", tool.name)
     return tuple(brought.values())
 
 

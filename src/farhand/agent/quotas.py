@@ -18,8 +18,7 @@ from msgspec import Struct
 from farhand.clock import monotonic
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.core.settings import Limits
-from farhand.core.size import size_in_words
+from farhand.core.settings import Limits, size_in_words
 from farhand.errors import TooMany
 from farhand.eventlog.log import EventLog
 

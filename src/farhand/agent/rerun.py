@@ -52,7 +52,7 @@ class Rerun(Struct, frozen=True):
     run_id: str
 
 
-class Unasked(Struct, frozen=True):
+class NeedsConfirmation(Struct, frozen=True):
     """Nothing was started: these tools finished on the server and might run again."""
 
     tools: tuple[str, ...]
@@ -68,14 +68,16 @@ class _Recorded(NamedTuple):
         return next((each for each in own if each.run_id == self.run.run_id and each.step == step), None)
 
 
-async def rerun(context: AgentContext, run: Run, request: RerunRequest, claims: Claims) -> Rerun | Unasked:
+async def rerun(
+    context: AgentContext, run: Run, request: RerunRequest, claims: Claims
+) -> Rerun | NeedsConfirmation:
     calls = await context.log.calls_of(run.owner, run.run_id)
     recorded = _Recorded(run, await context.log.messages(run.owner, run.thread_id), calls)
     chosen = _chosen(calls, request)
     repeated = may_be_repeated(calls, step=request.step, call_id=request.call_id)
     unasked = [call.tool for call in repeated if not await _is_idempotent(context, call)]
     if unasked and not request.repeats:
-        return Unasked(tuple(dict.fromkeys(unasked)))
+        return NeedsConfirmation(tuple(dict.fromkeys(unasked)))
     tools = [await context.log.get_tool(version) for version in run.brought]
     brought = tuple(tool for tool in tools if tool is not None)
     new = NewRun(context.clock.fresh("run"), 0.0, claims, brought)

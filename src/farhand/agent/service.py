@@ -1,4 +1,5 @@
-"""A running agent: its log, its desk, its runs. Every face uses this and nothing behind it."""
+"""A running agent: its log, its desk, its runs. Every face reads from the log, and writes through the desk or
+the methods of this service."""
 
 from __future__ import annotations
 
@@ -14,14 +15,13 @@ from farhand.agent.direct_calls import DirectCall, Overdue, attached, call_direc
 from farhand.agent.files import Files
 from farhand.agent.keyed_calls import OnSettled, Waiting, request_id_of
 from farhand.agent.observations import Observations
-from farhand.agent.offered_tools import BroughtTools, ChooseText, ChooseTools, Summaries
+from farhand.agent.offered_tools import ChooseText, ChooseTools, RequestTools, Summaries
 from farhand.agent.ownership import Membership, Ownership
 from farhand.agent.pause import Pause, pause_of
 from farhand.agent.post_service import Posts
 from farhand.agent.quotas import Quotas
-from farhand.agent.rerun import Rerun, RerunRequest, Unasked, rerun
+from farhand.agent.rerun import NeedsConfirmation, Rerun, RerunRequest, rerun
 from farhand.agent.start_run import DELETED, Asker, StartedRun, ThreadPlace, start_run, stop_run
-from farhand.agent.thread_search import Matches, search_threads
 from farhand.agent.turns import Turns
 from farhand.agent.worker import Worker
 from farhand.calls.deadlines import Deadlines
@@ -33,7 +33,7 @@ from farhand.core.decide import runs as run_rules
 from farhand.core.decide import threads as thread_rules
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import Cancelled, Failure, Outcome, canonical
-from farhand.core.position import START, Entry, News, Position
+from farhand.core.position import START, Position
 from farhand.core.principal import (
     CLAIMS_BYTES,
     LOCAL,
@@ -47,8 +47,8 @@ from farhand.core.principal import (
 )
 from farhand.core.run import Run
 from farhand.core.settings import Limits, Settings, Wait
-from farhand.core.state import Allowed, ThreadState
-from farhand.core.thread import AssistantMessage, ListedThread, Message, Thread, Used, UserMessage
+from farhand.core.state import ThreadState
+from farhand.core.thread import AssistantMessage, Message, UserMessage
 from farhand.core.tool import Tool
 from farhand.errors import Malformed, Misuse, NotFound, ShuttingDown, Unreadable
 from farhand.eventlog.feed import FeedReader
@@ -93,9 +93,11 @@ class AgentService:
         clock: Clock | None = None,
         sources: tuple[ToolSource, ...] = (),
         shows_tool_errors: bool = True,
-        brought: BroughtTools | None = None,
+        request_tools: RequestTools | None = None,
     ) -> None:
         self.spec = spec
+        self.log = eventlog
+        """Everything that only reads is asked of it."""
         self.settings = settings or Settings()
         self.clock = clock or SystemClock()
         self.files = Files(eventlog, self.clock, self.settings.files)
@@ -118,7 +120,7 @@ class AgentService:
             chat_title=spec.chat_title,
             choose_tools=spec.choose_tools,
             remember=summaries.remember,
-            brought=brought,
+            request_tools=request_tools,
             sources=sources,
             shows_tool_errors=shows_tool_errors,
             quotas=Quotas(eventlog, self.settings.limits),
@@ -135,7 +137,7 @@ class AgentService:
         """Starts working: picks up what a crash left behind, watches deadlines. Call it once."""
         if self._serving is not None:
             return
-        await self.context.log.recover()
+        await self.log.recover()
         ready = asyncio.Event()
         # the only task outside a group: it owns the group that all others live in
         self._serving = asyncio.create_task(self.worker.serve(ready))  # noqa: TID251
@@ -147,15 +149,15 @@ class AgentService:
     async def drain(self, seconds: float = 0.0) -> None:
         """Parks held runs; active ones get this many seconds to finish. Then every reader is disconnected."""
         await self.worker.drain(seconds)
-        self.context.log.broker.close()
+        self.log.broker.close()
 
     async def close(self) -> None:
         """Stops working and closes the store. Unfinished runs continue at the next open."""
         self.worker.stop()
-        self.context.log.broker.close()
+        self.log.broker.close()
         if self._serving is not None:
             await asyncio.wait([self._serving])
-        await self.context.log.close()
+        await self.log.close()
         if isinstance(self.spec.model, ClosableModel):
             await self.spec.model.close()
 
@@ -173,7 +175,7 @@ class AgentService:
         hand."""
         place = ThreadPlace(owner, thread_id, asker or Asker())
         started = start_run(self.context, place, message, instead_of=instead_of, hold_for=hold_for)
-        return await bounded_wait(self.context.log, started)
+        return await bounded_wait(self.log, started)
 
     async def tools(self, principal: Principal) -> Sequence[Tool]:
         """The tools that a run of this person gets."""
@@ -183,47 +185,31 @@ class AgentService:
     async def stop(self, owner: Owner, thread_id: str, reason: str) -> bool:
         """True if a run or a call without a run was stopped, False if none was active; raises `NotFound` for
         an unknown thread."""
-        stopped = await bounded_wait(self.context.log, stop_calls(self.context, owner, thread_id, reason))
-        run = await self.find_run(owner, thread_id)
-        if run is None and not stopped and await self.thread(owner, thread_id) is None:
+        stopped = await bounded_wait(self.log, stop_calls(self.context, owner, thread_id, reason))
+        run = await self.log.last_run(owner, thread_id)
+        if run is None and not stopped and await self.log.get_thread(owner, thread_id) is None:
             raise NotFound("There is no such thread.")
         if run is None or not run.active:
             return stopped
         self.worker.flush(run.run_id)
-        return await bounded_wait(self.context.log, stop_run(self.context, run, reason)) or stopped
+        return await bounded_wait(self.log, stop_run(self.context, run, reason)) or stopped
 
     async def last_run(self, owner: Owner, thread_id: str) -> Run:
-        run = await self.context.log.last_run(owner, thread_id)
+        run = await self.log.last_run(owner, thread_id)
         if run is None:
             raise NotFound("There is no such thread.")
         return run
 
     async def now(self, run: Run) -> Run:
         """The same run as it is stored now."""
-        return await self.context.log.get_run(run.owner, run.run_id) or run
-
-    async def find_run(self, owner: Owner, thread_id: str) -> Run | None:
-        return await self.context.log.last_run(owner, thread_id)
-
-    async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
-        """Of all threads, most recently started first."""
-        return await self.context.log.runs(owner, limit=limit, after=after)
-
-    async def run_of(self, owner: Owner, run_id: str) -> Run | None:
-        return await self.context.log.get_run(owner, run_id)
+        return await self.log.get_run(run.owner, run.run_id) or run
 
     async def answered_by(self, run: Run) -> UserMessage | None:
         """The message that the run answers, if it still exists."""
         asked = run.user_message_id
         if asked is None:
             return None
-        return await self.context.log.read(
-            run.owner, run.thread_id, lambda thread: thread.user_message(asked)
-        )
-
-    async def journal(self, run: Run) -> list[Entry]:
-        """The run's events, as far as they are kept."""
-        return await self.context.log.entries(run)
+        return await self.log.read(run.owner, run.thread_id, lambda thread: thread.user_message(asked))
 
     async def unfinished_step(self, run: Run, messages: Sequence[Message]) -> AssistantMessage | None:
         """What the model has written of the current step.
@@ -232,7 +218,7 @@ class AgentService:
         """
         if not run.active or run.waits or _has_step(messages, run.run_id, run.step + 1):
             return None
-        parts = await self.context.log.read(
+        parts = await self.log.read(
             run.owner,
             run.thread_id,
             lambda thread: thread.unfinished_parts() if _is_last(thread, run) else (),
@@ -241,69 +227,36 @@ class AgentService:
 
     async def tool_of(self, call: Call) -> Tool | None:
         """The tool as it was when the call was opened."""
-        return await self.context.log.get_tool(call.tool_version)
-
-    async def news(self, owner: Owner, *, after: int, limit: int) -> list[News]:
-        """A page of the owner's feed."""
-        return await self.context.log.feed(owner, after=after, limit=limit)
-
-    async def thread(self, owner: Owner, thread_id: str) -> Thread | None:
-        return await self.context.log.get_thread(owner, thread_id)
-
-    async def threads(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[ListedThread]:
-        """Most recently used first."""
-        return await self.context.log.threads_of(owner, limit=limit, after=after)
-
-    async def search(self, owner: Owner, words: str, *, limit: int, after: Used | None = None) -> Matches:
-        """The chats that have all of the words in their title or in the person's messages."""
-        return await search_threads(self.context.log, owner, words, limit=limit, after=after)
-
-    async def count_threads(self, owner: Owner) -> int:
-        return await self.context.log.count_threads(owner)
+        return await self.log.get_tool(call.tool_version)
 
     async def rename(self, owner: Owner, thread_id: str, title: str) -> None:
-        renamed = self.context.log.decide(
-            owner, thread_id, lambda thread, now: thread_rules.rename(thread, title)
-        )
-        await bounded_wait(self.context.log, renamed)
-
-    async def allowed_in(self, owner: Owner, thread_id: str) -> list[Allowed]:
-        """What a person allowed for the whole thread, oldest first."""
-        return await self.context.log.allowed_in(owner, thread_id)
+        renamed = self.log.decide(owner, thread_id, lambda thread, now: thread_rules.rename(thread, title))
+        await bounded_wait(self.log, renamed)
 
     async def disallow(self, owner: Owner, thread_id: str, tool: str) -> bool:
         """Its next call needs approval again; False if nothing was allowed."""
-        taken_back = self.context.log.decide(
+        taken_back = self.log.decide(
             owner, thread_id, lambda thread, now: thread_rules.disallow(thread, tool)
         )
-        return await bounded_wait(self.context.log, taken_back)
+        return await bounded_wait(self.log, taken_back)
 
     async def delete(self, owner: Owner, thread_id: str) -> bool:
         """Stops the thread's run and its calls, and removes the whole thread; False if there is none."""
         while True:
             try:
-                run = await self.find_run(owner, thread_id)
+                run = await self.log.last_run(owner, thread_id)
             except Unreadable:
                 # nothing can advance its run, and it can still be removed
                 run = None
             if run is not None and run.active:
-                await bounded_wait(self.context.log, stop_run(self.context, run, DELETED))
-            if await bounded_wait(self.context.log, self.context.log.delete(owner, thread_id)):
+                await bounded_wait(self.log, stop_run(self.context, run, DELETED))
+            if await bounded_wait(self.log, self.log.delete(owner, thread_id)):
                 return True
-            if await self.thread(owner, thread_id) is None:
+            if await self.log.get_thread(owner, thread_id) is None:
                 return False
 
-    async def messages(self, owner: Owner, thread_id: str) -> list[Message]:
-        return await self.context.log.messages(owner, thread_id)
-
-    async def call_of(self, owner: Owner, call_id: str) -> Call | None:
-        return await self.context.log.get_call(owner, call_id)
-
     async def calls(self, run: Run, step: int | None = None) -> list[Call]:
-        return await self.context.log.calls_of(run.owner, run.run_id, step)
-
-    async def open_calls(self, owner: Owner, thread_id: str | None = None) -> list[Call]:
-        return await self.context.log.open_calls(owner, thread_id)
+        return await self.log.calls_of(run.owner, run.run_id, step)
 
     async def pause(self, owner: Owner, thread_id: str) -> Pause:
         """What the thread's last run waits for."""
@@ -313,7 +266,7 @@ class AgentService:
     async def mark_delivered(self, run: Run) -> None:
         """An answer that ended unread has now reached a reader."""
         # a reader should not have to wait for this note
-        await self.context.log.decide_uncommitted(
+        await self.log.decide_uncommitted(
             run.owner,
             run.thread_id,
             lambda thread, now: run_rules.deliver(thread, run.run_id),
@@ -323,22 +276,22 @@ class AgentService:
     def read(self, run: Run, after: Position = START) -> LogReader:
         if self.observations is not None:
             return self.observations.reader(run, after)
-        return LogReader(self.context.log, run, after)
+        return LogReader(self.log, run, after)
 
     def observe(self) -> None:
         """From now on, keeps observations outside the log for the Inspector."""
-        self.observations = Observations(self.context.log)
+        self.observations = Observations(self.log)
         self.desk.on_receipt = self.observations.note_receipt
 
-    async def rerun(self, run: Run, request: RerunRequest, claims: Claims) -> Rerun | Unasked:
+    async def rerun(self, run: Run, request: RerunRequest, claims: Claims) -> Rerun | NeedsConfirmation:
         """A new run on a copy of the thread, from a step or a call of this one."""
-        return await bounded_wait(self.context.log, rerun(self.context, run, request, claims))
+        return await bounded_wait(self.log, rerun(self.context, run, request, claims))
 
     async def ping(self) -> None:
         """Raises `StoreDown` if the store cannot be read or written, `ShuttingDown` if the worker has
         stopped."""
         self._check_that_it_works()
-        await self.context.log.check()
+        await self.log.check()
 
     # the options of a call, each set by name by its caller
     async def call(  # noqa: PLR0913
@@ -360,9 +313,9 @@ class AgentService:
         self._check_loop()
         seconds = parse_call_timeout(timeout_sec)
         _check_within(within)
-        space = _space(owner)
+        space = check_owner(owner)
         claims = claims_of(owner) if claims is None else claims
-        _check_call(thread, input, claims, self.settings.limits)
+        _check_call(tool, thread, input, claims, limits=self.settings.limits)
         requested = DirectCall(
             owner=space,
             thread_id=thread,
@@ -392,7 +345,7 @@ class AgentService:
 
     async def keyed_call(self, key: str, *, owner: Who = LOCAL) -> Call | None:
         """The call with this key as it is stored now."""
-        return await self.context.log.get_requested(_space(owner), request_id_of(key))
+        return await self.log.get_requested(check_owner(owner), request_id_of(key))
 
     async def attach(self, key: str, *, owner: Who = LOCAL) -> Call | None:
         """The call with this key, once it has its outcome; None if there is none, or no longer. Nothing is
@@ -405,7 +358,7 @@ class AgentService:
         call = await self.keyed_call(key, owner=owner)
         if call is None:
             return False
-        return await bounded_wait(self.context.log.store, self.desk.cancel([call], reason)) > 0
+        return await bounded_wait(self.log.store, self.desk.cancel([call], reason)) > 0
 
     def on_settled(self, key_prefix: str, function: OnSettled) -> None:
         self.worker.direct.reporter.listen(key_prefix, function)
@@ -415,16 +368,12 @@ class AgentService:
         over. Raises for an invalid request."""
         return await call_directly(self.context, self.worker, requested)
 
-    async def feed_span(self, owner: Owner) -> tuple[int, int]:
-        """The first and the last number in the owner's feed."""
-        return await self.context.log.feed_span(owner)
-
     def feed(self, owner: Owner, after: int) -> FeedReader:
         """Events of this owner's runs, calls and clients, after this number."""
-        return FeedReader(self.context.log, owner, after)
+        return FeedReader(self.log, owner, after)
 
     def _check_loop(self) -> None:
-        if asyncio.get_running_loop() is not self.context.log.broker.loop:
+        if asyncio.get_running_loop() is not self.log.broker.loop:
             raise Misuse(
                 "This call was made on a different event loop from the one the app was started on.",
                 hint="Make it there, for instance with asyncio.run_coroutine_threadsafe(…, loop).",
@@ -443,14 +392,17 @@ class AgentService:
 
 
 # `object`: not every caller checks types
-def _space(owner: object) -> Owner:
+def check_owner(owner: object) -> Owner:
+    """Whose space this is; raises `Misuse` for anything else."""
     if not isinstance(owner, Owner | Principal):
         raise Misuse(f"owner must be an Owner(tenant, subject) or a Principal, not {owner!r}.")
     return space_of(owner)
 
 
 # as above
-def _check_call(thread: object, input: object, claims: object, limits: Limits) -> None:
+def _check_call(tool: object, thread: object, input: object, claims: object, *, limits: Limits) -> None:
+    if not isinstance(tool, str):
+        raise Misuse(f"A call names its tool with a string, not {tool!r}.", hint='Write call("name", {…}).')
     if not isinstance(thread, str) or not is_chosen_id(thread):
         raise Misuse(f"A thread id has 1 to 128 letters, digits or _ . : -; got {thread!r}.")
     if not are_claims(claims):

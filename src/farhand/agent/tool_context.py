@@ -18,7 +18,7 @@ from farhand.agent.files import Label
 from farhand.agent.offered_tools import OfferedTools
 from farhand.calls.wait import wait_until_settled
 from farhand.core.call import Call, Question
-from farhand.core.decide.direct import Asked, AskerGone, NoRoom, QuestionChanged, open_question
+from farhand.core.decide.direct import AskerGone, NoRoom, OpenedQuestion, QuestionChanged, open_question
 from farhand.core.decide.opening import Opening
 from farhand.core.event import CallProgressed
 from farhand.core.outcome import Cancelled, Outcome
@@ -162,7 +162,7 @@ class ToolLink:
     def _asks(self, tool: Tool, input: dict[str, object]) -> bool:
         return tool is not ANSWER_FORM and self._offered.asks(tool, input)
 
-    async def _decide(self, opening: Opening, room: int) -> Asked:
+    async def _decide(self, opening: Opening, room: int) -> OpenedQuestion:
         call = self._call
         assert call.take is not None, "a tool that runs is held by the server"
         holder = call.take.holder
@@ -224,7 +224,7 @@ def _check(tool: Tool | None, name: str, input: dict[str, object]) -> None:
         raise Misuse(f"A tool asked `{name}` with a bad input: {wrong}")
 
 
-def _checked(asked: Asked, tool: str) -> Call:
+def _checked(asked: OpenedQuestion, tool: str) -> Call:
     match asked:
         case Call():
             return asked

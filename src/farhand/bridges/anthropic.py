@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
-from farhand.bridges.bridge import ToolReply, Where, refuse_call
+from farhand.bridges.bridge import ThreadOptions, ToolReply, refuse_call
 from farhand.bridges.far_tools import Hands, list_far_tools
 from farhand.bridges.provider_calls import ModelCall, call_all, field_of, list_field
 from farhand.core.principal import LOCAL, Who
@@ -46,7 +46,11 @@ def anthropic_tools(
 
 
 async def anthropic_results(
-    hands: Hands, message: Message | SavedMessage, *, own: Collection[str] = (), **where: Unpack[Where[None]]
+    hands: Hands,
+    message: Message | SavedMessage,
+    *,
+    own: Collection[str] = (),
+    **where: Unpack[ThreadOptions[None]],
 ) -> MessageParam:
     """The next user message: one `tool_result` for each `tool_use`, once all calls are settled.
 

@@ -31,7 +31,7 @@ from farhand.core.outcome import (
     seen_by_model,
 )
 from farhand.core.principal import LOCAL, Who
-from farhand.core.thread import Asked, Resolved
+from farhand.core.thread import ToolCallPart, ToolResultPart
 from farhand.errors import Malformed, Misuse, NameTaken, TooMany
 from farhand.models.base import Prompt
 from farhand.models.render import render_result
@@ -41,8 +41,8 @@ __all__ = [
     "CallOptions",
     "HandCaller",
     "Hands",
+    "ThreadOptions",
     "ToolReply",
-    "Where",
     "attach",
     "build_key",
     "call_hand",
@@ -70,7 +70,7 @@ class CallOptions(TypedDict, Generic[C], total=False):
     hold_for: float | None
 
 
-class Where(CallOptions[C], Generic[C], total=False):
+class ThreadOptions(CallOptions[C], Generic[C], total=False):
     """The same, and the thread of the calls: fixed, or a function of the framework's run context."""
 
     thread: Required[str | Callable[[C], str]]
@@ -88,7 +88,7 @@ class ToolReply(Struct, frozen=True):
 class HandCaller(Generic[C]):
     """Makes the calls of a framework's runs."""
 
-    def __init__(self, hands: Hands, where: Where[C]) -> None:
+    def __init__(self, hands: Hands, where: ThreadOptions[C]) -> None:
         self._hands = hands
         self._thread = where["thread"]
         self._owner: Who | Callable[[C], Who] = where.get("owner", LOCAL)
@@ -268,8 +268,8 @@ def _reply(outcome: Outcome, call: Call | None = None) -> ToolReply:
 
 def _render(outcome: Success, call: Call) -> str:
     """With the input that ran, if a person edited it, and a warning if the output is untrusted."""
-    asked = Asked(call.call_id, call.tool, call.requested_input)
-    resolved = Resolved(call.call_id, call.tool, call.input, outcome, untrusted=call.untrusted)
+    asked = ToolCallPart(call.call_id, call.tool, call.requested_input)
+    resolved = ToolResultPart(call.call_id, call.tool, call.input, outcome, untrusted=call.untrusted)
     return render_result(resolved, asked, Prompt(())).text
 
 

@@ -37,11 +37,11 @@ except ModuleNotFoundError as error:
 
 __all__ = ["approved", "farhand_tools", "hands_responses"]
 
-Where: TypeAlias = CallOptions[Session]
+SessionOptions: TypeAlias = CallOptions[Session]
 
 
 def farhand_tools(
-    hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where]
+    hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[SessionOptions]
 ) -> list[BaseTool]:
     """The current tools of the app.
 
@@ -53,7 +53,7 @@ def farhand_tools(
     return [_HandTool(hands, each, where) for each in _caller(hands, where).list_tools(only=only)]
 
 
-async def hands_responses(hands: Hands, session: Session, **where: Unpack[Where]) -> Content | None:
+async def hands_responses(hands: Hands, session: Session, **where: Unpack[SessionOptions]) -> Content | None:
     """The message that resumes the last invocation that waits for far calls: their outcomes, once all are
     settled. None if there is no such invocation.
 
@@ -72,7 +72,7 @@ async def hands_responses(hands: Hands, session: Session, **where: Unpack[Where]
 
 
 def approved(
-    hands: Hands, tool: FunctionTool, *, options: ToolOptions | None = None, **where: Unpack[Where]
+    hands: Hands, tool: FunctionTool, *, options: ToolOptions | None = None, **where: Unpack[SessionOptions]
 ) -> BaseTool:
     """A tool of your own that needs approval: farhand runs its function once, with the approved input.
 
@@ -94,7 +94,7 @@ def approved(
 
 
 class _HandTool(BaseTool):
-    def __init__(self, hands: Hands, tool: FarTool, where: Where) -> None:
+    def __init__(self, hands: Hands, tool: FarTool, where: SessionOptions) -> None:
         parks = where.get("hold_for") is not None
         super().__init__(name=tool.name, description=tool.description, is_long_running=parks)
         self._caller = _caller(hands, where)
@@ -124,7 +124,7 @@ class _HandTool(BaseTool):
         return None if isinstance(reply, Waiting) else _response(reply)
 
 
-def _caller(hands: Hands, where: Where) -> HandCaller[Session]:
+def _caller(hands: Hands, where: SessionOptions) -> HandCaller[Session]:
     return HandCaller(hands, {"thread": lambda session: session.id, **where})
 
 

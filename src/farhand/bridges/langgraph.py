@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import CallOptions, HandCaller, Where
+from farhand.bridges.bridge import CallOptions, HandCaller, ThreadOptions
 from farhand.bridges.far_tools import FarTool, Hands, check_parameters, declare_own, explain_schema_errors
 from farhand.errors import Misuse, not_installed
 from farhand.tools.options import ToolOptions
@@ -60,7 +60,7 @@ def farhand_tools(
 
     >>> create_agent(model, farhand_tools(hands, hold_for=30), checkpointer=saver)
     """
-    place: Where[Runtime] = {"thread": thread, **where}
+    place: ThreadOptions[Runtime] = {"thread": thread, **where}
     return [_make_tool(hands, each, place) for each in HandCaller(hands, place).list_tools(only=only)]
 
 
@@ -91,7 +91,7 @@ def approved(
     return _make_tool(hands, far, {"thread": thread, **where})
 
 
-def _make_tool(hands: Hands, tool: FarTool, where: Where[Runtime]) -> BaseTool:
+def _make_tool(hands: Hands, tool: FarTool, where: ThreadOptions[Runtime]) -> BaseTool:
     first, again = HandCaller(hands, where), HandCaller(hands, {**where, "hold_for": 0.0})
 
     async def run(farhand_runtime: Runtime, **input: Any) -> str:

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias, Unpack
 
-from farhand.bridges.bridge import Where, read_arguments, refuse_call
+from farhand.bridges.bridge import ThreadOptions, read_arguments, refuse_call
 from farhand.bridges.far_tools import Hands, list_far_tools
 from farhand.bridges.provider_calls import ModelCall, call_all, field_of, list_field
 from farhand.core.principal import LOCAL, Who
@@ -70,7 +70,11 @@ def chat_tools(hands: Hands, *, owner: Who = LOCAL, only: Sequence[str] | None =
 
 
 async def responses_outputs(
-    hands: Hands, response: Response | Saved, *, own: Collection[str] = (), **where: Unpack[Where[None]]
+    hands: Hands,
+    response: Response | Saved,
+    *,
+    own: Collection[str] = (),
+    **where: Unpack[ThreadOptions[None]],
 ) -> list[FunctionCallOutput]:
     """One `function_call_output` for each call, once all are settled. `own` names functions that you run.
 
@@ -94,7 +98,7 @@ async def chat_results(
     completion: ChatCompletion | Saved,
     *,
     own: Collection[str] = (),
-    **where: Unpack[Where[None]],
+    **where: Unpack[ThreadOptions[None]],
 ) -> list[ChatCompletionToolMessageParam]:
     """One `tool` message for each call of the first choice; otherwise as `responses_outputs`.
 

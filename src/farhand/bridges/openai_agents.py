@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias, Unpack
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import HandCaller, ToolReply, Where, read_arguments
+from farhand.bridges.bridge import HandCaller, ThreadOptions, ToolReply, read_arguments
 from farhand.bridges.far_tools import FarTool, Hands, convert_arguments, declare_own, explain_schema_errors
 from farhand.errors import BadTool, not_installed
 from farhand.tools.options import ToolOptions
@@ -38,7 +38,7 @@ RunContext: TypeAlias = RunContextWrapper[Any]
 
 
 def farhand_tools(
-    hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where[RunContext]]
+    hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[ThreadOptions[RunContext]]
 ) -> list[FunctionTool]:
     """The current tools of the app.
 
@@ -55,7 +55,7 @@ def approved(
     tool: FunctionTool,
     *,
     options: ToolOptions | None = None,
-    **where: Unpack[Where[RunContext]],
+    **where: Unpack[ThreadOptions[RunContext]],
 ) -> FunctionTool:
     """A tool of your own that needs approval: farhand runs its function once, with the approved input.
 
@@ -72,7 +72,7 @@ def approved(
     return _make_tool(hands, far, where)
 
 
-def _make_tool(hands: Hands, tool: FarTool, where: Where[RunContext]) -> FunctionTool:
+def _make_tool(hands: Hands, tool: FarTool, where: ThreadOptions[RunContext]) -> FunctionTool:
     caller = HandCaller(hands, where)
 
     async def invoke(context: ToolContext[Any], arguments: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import HandCaller, ToolReply, Where, run_concurrently
+from farhand.bridges.bridge import HandCaller, ThreadOptions, ToolReply, run_concurrently
 from farhand.bridges.far_tools import Hands
 from farhand.errors import Misuse
 
@@ -25,7 +25,11 @@ class ModelCall(Struct, frozen=True):
 
 
 async def call_all(
-    hands: Hands, calls: Sequence[ModelCall], message_id: str, own: Collection[str], where: Where[None]
+    hands: Hands,
+    calls: Sequence[ModelCall],
+    message_id: str,
+    own: Collection[str],
+    where: ThreadOptions[None],
 ) -> list[tuple[ModelCall, ToolReply]]:
     """The replies to the calls of one message, without those of the program's `own` tools. Raises
     `TimeoutError` if a call is still open after `hold_for`."""

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, Unpack
 
 from farhand.agent.keyed_calls import Waiting
-from farhand.bridges.bridge import HandCaller, Where, attach, run_concurrently
+from farhand.bridges.bridge import HandCaller, ThreadOptions, attach, run_concurrently
 from farhand.bridges.far_tools import FarTool, Hands, declare_own, explain_schema_errors
 from farhand.core.principal import LOCAL, Who
 from farhand.errors import BadTool, not_installed
@@ -53,7 +53,11 @@ class FarhandToolset(AbstractToolset[D]):
         return "farhand"
 
     def __init__(
-        self, hands: Hands, *, only: Sequence[str] | None = None, **where: Unpack[Where[RunContext[D]]]
+        self,
+        hands: Hands,
+        *,
+        only: Sequence[str] | None = None,
+        **where: Unpack[ThreadOptions[RunContext[D]]],
     ) -> None:
         self._caller, self._only = HandCaller(hands, where), only
 
@@ -87,7 +91,7 @@ def approved(
     tool: Tool[D] | Callable[..., Any],
     *,
     options: ToolOptions | None = None,
-    **where: Unpack[Where[RunContext[D]]],
+    **where: Unpack[ThreadOptions[RunContext[D]]],
 ) -> Tool[D]:
     """A tool of your own that needs approval: farhand runs its function once, with the approved input.
 

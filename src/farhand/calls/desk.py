@@ -16,7 +16,7 @@ from msgspec import Struct
 from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
 from farhand.core.decide import calls as rules
-from farhand.core.decide.calls import Checked, Reply
+from farhand.core.decide.calls import CheckedResult, Reply
 from farhand.core.decide.decision import Decision, late_answer, late_result
 from farhand.core.decide.direct import cancel_unwanted
 from farhand.core.decide.opening import BACKSTOP_SEC
@@ -100,14 +100,14 @@ class Desk:
         [receipt] = await self.accept(owner, Reply(approval_id, answer, by or {}))
         return receipt
 
-    async def accept(self, owner: Owner, *brought: Submission) -> list[Receipt]:
+    async def accept(self, owner: Owner, *submissions: Submission) -> list[Receipt]:
         """All submissions of one message: those for one thread are accepted together."""
-        for item in brought:
+        for item in submissions:
             if isinstance(item, Reply):
                 await self._check_edit(owner, item)
-        receipts: list[Receipt] = [Unknown()] * len(brought)
-        for thread_id, places in (await self._by_thread(owner, brought)).items():
-            items = [brought[place] for place in places]
+        receipts: list[Receipt] = [Unknown()] * len(submissions)
+        for thread_id, places in (await self._by_thread(owner, submissions)).items():
+            items = [submissions[place] for place in places]
             answers = await bounded_wait(self._log.store, self._accept(owner, thread_id, items))
             for place, receipt in zip(places, await self.complete(owner, items, answers), strict=True):
                 receipts[place] = receipt
@@ -161,10 +161,10 @@ class Desk:
         settled = Decision(accepted.answer, events, not_after=limits[0], not_before=limits[1])
         return then(thread, settled)
 
-    async def _by_thread(self, owner: Owner, brought: Sequence[Submission]) -> dict[str, list[int]]:
+    async def _by_thread(self, owner: Owner, submissions: Sequence[Submission]) -> dict[str, list[int]]:
         """The indexes of the items by thread; without items that belong to no call."""
         found: dict[str, list[int]] = {}
-        for place, item in enumerate(brought):
+        for place, item in enumerate(submissions):
             name = item.approval_id if isinstance(item, Reply) else item.call_id
             thread_id = await self._log.place_of_call(owner, name)
             if thread_id is not None:
@@ -183,7 +183,7 @@ class Desk:
     def _decide_all(
         self, thread: ThreadState, items: Sequence[Submission], now: float
     ) -> Decision[list[Receipt] | _ToolMissing]:
-        checked: list[Checked | Reply] = []
+        checked: list[CheckedResult | Reply] = []
         for item in items:
             each = item if isinstance(item, Reply) else self._check_output(thread, item)
             if isinstance(each, _ToolMissing):
@@ -191,18 +191,18 @@ class Desk:
             checked.append(each)
         return rules.accept(thread, checked, now=now, timeouts=self._timeouts)
 
-    def _check_output(self, thread: ThreadState, result: Result) -> Checked | _ToolMissing:
+    def _check_output(self, thread: ThreadState, result: Result) -> CheckedResult | _ToolMissing:
         """A success whose output does not match the tool's schema becomes a failure that says so."""
         call, outcome = thread.calls.get(result.call_id), result.outcome
         if call is None or call.phase is Phase.SETTLED or not isinstance(outcome, Success):
-            return Checked(result, outcome)
+            return CheckedResult(result, outcome)
         if call.tool_version not in self._tools:
             return _ToolMissing(call.tool_version)
         tool = self._tools[call.tool_version]
         wrong = None if tool is None else check_output(tool, outcome.output)
         if wrong is None:
-            return Checked(result, outcome, self._summarize(call, outcome.output))
-        return Checked(result, Failure(f"The output of '{call.tool}' does not fit its schema: {wrong}"))
+            return CheckedResult(result, outcome, self._summarize(call, outcome.output))
+        return CheckedResult(result, Failure(f"The output of '{call.tool}' does not fit its schema: {wrong}"))
 
     async def _load_tool(self, version: str) -> None:
         tool = await self._log.get_tool(version)

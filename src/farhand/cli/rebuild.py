@@ -54,7 +54,7 @@ def _show_progress(rebuilt: Rebuilt) -> None:
 
 def _show(rebuilt: Rebuilt, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
-        left_out = [
+        skipped = [
             {
                 "tenant": each.owner.tenant,
                 "subject": each.owner.subject,
@@ -64,7 +64,7 @@ def _show(rebuilt: Rebuilt, *, dry_run: bool, as_json: bool) -> None:
             for each in rebuilt.left_out
         ]
         counts = {"threads": rebuilt.threads, "rows": rebuilt.rows, "dryRun": dry_run}
-        print_json(msgspec.to_builtins({**counts, "leftOut": left_out}))
+        print_json(msgspec.to_builtins({**counts, "skipped": skipped}))
         return
     for each in rebuilt.left_out:
         print_error(f"thread {each.thread_id} of {each.owner.tenant}/{each.owner.subject}: {each.reason}")

@@ -28,6 +28,8 @@ from farhand.errors import BadSetting, not_installed
 from farhand.server.app import DRAIN_SEC, App, create_app
 from farhand.server.logs import configure_logging, limit_uvicorn_warnings, with_access_log
 from farhand.server.settings import ServerSettings, load_settings
+from farhand.tools.keyword_arguments import explain_arguments
+from farhand.tools.toolbox import Toolbox
 from farhand.wire.address import is_loopback
 
 try:
@@ -41,7 +43,8 @@ PROXIES = "FORWARDED_ALLOW_IPS"
 """uvicorn's variable for the addresses of trusted proxies."""
 
 
-def serve(app: Agent | App, *, host: str | None = None, port: int | None = None) -> None:
+@explain_arguments("serve()")
+def serve(app: Agent | Toolbox | App, *, host: str | None = None, port: int | None = None) -> None:
     """Serve an agent or an app of `create_app` until a signal ends it, as `farhand run` does.
 
     Prints the address with the token, limits connections, and at SIGTERM or Ctrl-C ends streams so that they
@@ -56,7 +59,8 @@ def serve(app: Agent | App, *, host: str | None = None, port: int | None = None)
         runner.run(aserve(app, host=host, port=port))
 
 
-async def aserve(app: Agent | App, *, host: str | None = None, port: int | None = None) -> None:
+@explain_arguments("aserve()")
+async def aserve(app: Agent | Toolbox | App, *, host: str | None = None, port: int | None = None) -> None:
     """The same inside a running event loop; returns after a signal, or when it is cancelled.
 
     Signals are handled in the main thread only. The previous handlers are restored when it returns.
@@ -108,10 +112,11 @@ def print_ready(app: App, settings: ServerSettings, *, workers: int = 1) -> None
 def _to_app(app: object) -> App:
     if isinstance(app, App):
         return app
-    if isinstance(app, Agent):
+    if isinstance(app, Agent | Toolbox):
         return create_app(app)
     raise BadSetting(
-        f"farhand.serve() needs an Agent or an app of create_app, not a {type(app).__name__}.",
+        f"farhand.serve() needs an Agent, a Toolbox or an app of create_app, not a value of type "
+        f"{type(app).__name__}.",
         hint="To serve a host app that mounts farhand, use an ASGI server such as uvicorn.",
     )
 

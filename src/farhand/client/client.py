@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import aclosing
+from math import inf
 from typing import ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import anyio
@@ -20,7 +21,7 @@ from farhand.core.ids import is_client_id
 from farhand.core.tool import Tool
 from farhand.errors import BadSetting, BadTool, FarhandError, Rejected, Superseded
 from farhand.tools.declared import DeclaredTool
-from farhand.tools.options import suggest_option
+from farhand.tools.keyword_arguments import explain_arguments, suggest_name
 from farhand.tools.toolbox import AnyTool, Toolbox
 from farhand.wire.sse import Event
 
@@ -67,6 +68,7 @@ class Client:
         asyncio.run(client.run())
     """
 
+    @explain_arguments("Client()")
     def __init__(
         self,
         url: str,
@@ -77,14 +79,13 @@ class Client:
         at_once: int = 16,
         finish_within: float = 5.0,
     ) -> None:
-        if not is_client_id(client_id):
-            raise BadSetting(
-                f"{client_id!r} is not a valid client id.", hint="Choose 1 to 64 letters, digits, `_` or `-`."
-            )
-        if at_once < 1:
-            raise BadSetting(f"at_once must be at least 1, not {at_once}.")
-        if grace_sec is not None and not 0 <= grace_sec <= LONGEST_GRACE_SEC:
-            raise BadSetting(f"grace_sec must be a number from 0 to {LONGEST_GRACE_SEC}, not {grace_sec}.")
+        _check_client_id(client_id)
+        if not _is_count(at_once):
+            raise BadSetting(f"at_once must be a whole number of at least 1, not {at_once!r}.")
+        if grace_sec is not None and not _is_seconds(grace_sec, LONGEST_GRACE_SEC):
+            raise BadSetting(f"grace_sec must be a number from 0 to {LONGEST_GRACE_SEC}, not {grace_sec!r}.")
+        if not _is_seconds(finish_within, inf):
+            raise BadSetting(f"finish_within must be a number of seconds, not {finish_within!r}.")
         check_server_address(url, token)
         self.url = url
         self.client_id = client_id
@@ -288,7 +289,7 @@ def _check_options(options: Mapping[str, object], name: str) -> None:
         if option not in _OPTIONS:
             known = ", ".join(f"`{known}`" for known in _OPTIONS)
             raise BadTool(
-                f"A client's tool has no option `{option}`{suggest_option(option, _OPTIONS)}",
+                f"A client's tool has no option `{option}`{suggest_name(option, _OPTIONS)}",
                 hint=f"Its options are {known}.",
             )
         if option == "needs_approval" and not isinstance(value, bool):
@@ -332,3 +333,19 @@ def _act_on(event: Event, executor: CallExecutor) -> None:
         raise Superseded(
             "Another program has connected with this client id.", hint="Give each program its own client id."
         )
+
+
+# `object`: not every caller checks types
+def _check_client_id(client_id: object) -> None:
+    if not isinstance(client_id, str) or not is_client_id(client_id):
+        raise BadSetting(
+            f"{client_id!r} is not a valid client id.", hint="Choose 1 to 64 letters, digits, `_` or `-`."
+        )
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
+def _is_seconds(value: object, longest: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= longest

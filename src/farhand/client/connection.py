@@ -34,22 +34,31 @@ class Unreachable(FarhandError):
     code = "unreachable"
 
 
-def check_server_address(url: str, token: str | None) -> None:
+# `object`: not every caller checks types
+def check_server_address(url: object, token: object) -> None:
     """Raises `BadSetting` for a mistake that no retry would fix."""
-    try:
-        place = urlsplit(url)
-        sound = place.scheme in {"http", "https"} and bool(place.hostname) and place.port != 0
-    except ValueError:
-        sound = False
+    sound = isinstance(url, str) and _is_server_address(url)
     if not sound:
         raise BadSetting(
-            f"'{url}' is not the address of a server.", hint="Use one such as http://127.0.0.1:8787."
+            f"{url!r} is not the address of a server.", hint="Use one such as http://127.0.0.1:8787."
         )
-    if token is not None and not (token.isascii() and token.isprintable() and token == token.strip()):
+    if token is None:
+        return
+    if not isinstance(token, str):
+        raise BadSetting(f"token must be a string, not {type(token).__name__}.")
+    if not (token.isascii() and token.isprintable() and token == token.strip()):
         raise BadSetting(
             "The token contains characters that are not allowed in a header.",
             hint="Check for a line break or a space at its end.",
         )
+
+
+def _is_server_address(url: str) -> bool:
+    try:
+        place = urlsplit(url)
+        return place.scheme in {"http", "https"} and bool(place.hostname) and place.port != 0
+    except ValueError:
+        return False
 
 
 class ServerConnection:

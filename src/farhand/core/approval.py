@@ -21,6 +21,8 @@ class Answer(Struct, frozen=True, gc=False, kw_only=True):
         # a host may pass on what a form sent: the text "false" is not an approval
         if not isinstance(self.approved, bool):
             raise Misuse(f"approved must be True or False, not {self.approved!r}.")
+        if self.scope not in ("once", "thread"):
+            raise Misuse(f"scope must be 'once' or 'thread', not {self.scope!r}.")
 
 
 class Approval(Struct, frozen=True, gc=False, kw_only=True):

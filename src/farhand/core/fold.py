@@ -53,13 +53,13 @@ from farhand.core.event import (
 from farhand.core.run import RunState
 from farhand.core.state import Allowed, Block, RunProgress, ThreadState
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     Part,
     Reasoning,
-    Resolved,
     ResultsMessage,
     Text,
+    ToolCallPart,
+    ToolResultPart,
 )
 
 SETTLED_KEPT = 32
@@ -176,7 +176,7 @@ def _write_text(thread: ThreadState, event: TextAdded | ReasoningAdded, at: floa
 
 def _write_call(thread: ThreadState, event: CallBegun, at: float) -> None:
     blocks = _written(thread)
-    blocks.append(Block(len(blocks), asked=Asked(event.call_id, event.tool, None)))
+    blocks.append(Block(len(blocks), asked=ToolCallPart(event.call_id, event.tool, None)))
 
 
 def _finish_step(thread: ThreadState, event: StepFinished, at: float) -> None:
@@ -277,7 +277,7 @@ def _open_call(thread: ThreadState, event: CallOpened | CallRejected, at: float)
     run.opened += 1
     for block in run.blocks or ():
         if block.asked is not None and block.asked.call_id == call.call_id:
-            block.asked = Asked(call.call_id, event.tool, event.input, event.model_call_id)
+            block.asked = ToolCallPart(call.call_id, event.tool, event.input, event.model_call_id)
     if run.blocks is None:
         _judge_waiting(thread, run)
 
@@ -321,8 +321,8 @@ def _add_results(thread: ThreadState, run: RunProgress) -> None:
     last = thread.messages[-1] if thread.messages else None
     if not isinstance(last, AssistantMessage) or last.run_id != run.run_id:
         return
-    results: list[Resolved] = []
-    for asked in last.asked:
+    results: list[ToolResultPart] = []
+    for asked in last.tool_calls:
         call = thread.calls.get(asked.call_id)
         if call is None or call.outcome is None:
             return
@@ -331,11 +331,11 @@ def _add_results(thread: ThreadState, run: RunProgress) -> None:
         thread.messages.append(ResultsMessage(run.run_id, last.step, tuple(results)))
 
 
-def _resolved(asked: Asked, call: Call) -> Resolved:
+def _resolved(asked: ToolCallPart, call: Call) -> ToolResultPart:
     assert call.outcome is not None, "only settled calls have results"
     # the model gets what ran: a person may have edited the input
     ran = call.input if call.approval is not None else asked.input
-    return Resolved(
+    return ToolResultPart(
         asked.call_id, asked.tool, ran, call.outcome, asked.model_call_id, call.untrusted, call.record
     )
 

@@ -62,28 +62,28 @@ def digest(value: object) -> str:
     return hashlib.sha256(_canonical.encode(value)).hexdigest()
 
 
-class Seen(Struct, frozen=True, gc=False):
+class ModelText(Struct, frozen=True, gc=False):
     """A result as the model reads it: text, and whether it is an error."""
 
     text: str
     is_error: bool = False
 
 
-def seen_by_model(outcome: Outcome) -> Seen:
+def seen_by_model(outcome: Outcome) -> ModelText:
     match outcome:
         case Success(output=str(text)):
-            return Seen(_cut(text))
+            return ModelText(_cut(text))
         case Success(output=output):
-            return Seen(_cut(canonical(output).decode()))
+            return ModelText(_cut(canonical(output).decode()))
         case Failure(error=error):
             return _error({"status": "failed", "errorText": _cut(error)})
         case TimedOut():
             return _error({"status": "timeout"})
         case Denied(reason=reason):
             because = f" They gave this reason: {reason}" if reason else ""
-            return Seen(f"The user denied this call; it was not executed.{because}", is_error=True)
+            return ModelText(f"The user denied this call; it was not executed.{because}", is_error=True)
         case Cancelled(reason=reason):
-            return Seen(f"This call was cancelled and has no result: {reason}.", is_error=True)
+            return ModelText(f"This call was cancelled and has no result: {reason}.", is_error=True)
         case _:
             assert_never(outcome)
 
@@ -115,8 +115,8 @@ def reason_of(outcome: Outcome) -> str:
             assert_never(outcome)
 
 
-def _error(body: dict[str, str]) -> Seen:
-    return Seen(msgspec.json.encode(body).decode(), is_error=True)
+def _error(body: dict[str, str]) -> ModelText:
+    return ModelText(msgspec.json.encode(body).decode(), is_error=True)
 
 
 def cut(text: str, limit: int) -> str:

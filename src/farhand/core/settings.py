@@ -1,4 +1,4 @@
-"""Timeouts and limits. Values only, wherever they come from."""
+"""Timeouts and limits. Values only, wherever they come from, and how a limit of bytes is written."""
 
 from __future__ import annotations
 
@@ -102,3 +102,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
     files: FileRules = FileRules()
     chat: ChatRules = ChatRules()
+
+
+KIB, MIB, GIB = 1024, 1024**2, 1024**3
+
+
+def size_in_words(count: int) -> str:
+    """`1 MiB` for a round limit, `20.1 MB` for the size of an upload, `812 bytes` for a small one."""
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if count >= unit and count % unit == 0:
+            return f"{count // unit} {name}"
+    if count >= 1_000_000:
+        return f"{count / 1_000_000:,.1f} MB"
+    return f"{count:,} bytes"

@@ -11,7 +11,7 @@ from farhand.core.call import Call, Phase
 from farhand.core.event import MessageQueued
 from farhand.core.principal import Owner
 from farhand.core.run import ENDED, Run, RunState
-from farhand.core.thread import Asked, Message, Reasoning, Text, Thread, UserMessage
+from farhand.core.thread import Message, Reasoning, Text, Thread, ToolCallPart, UserMessage
 
 
 class Block(Struct):
@@ -20,7 +20,7 @@ class Block(Struct):
     part: int
     pieces: list[str] = field(default_factory=list)
     is_reasoning: bool = False
-    asked: Asked | None = None
+    asked: ToolCallPart | None = None
 
 
 class RunProgress(Struct, kw_only=True):

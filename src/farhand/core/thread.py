@@ -74,8 +74,8 @@ class Note(Struct, frozen=True, gc=False, tag_field="kind", tag="note"):
     text: str
 
 
-class Asked(Struct, frozen=True, gc=False, tag_field="kind", tag="asked"):
-    """A call that the model requested: `Asked("call_1", "get_weather", {"location": "Oslo"})`."""
+class ToolCallPart(Struct, frozen=True, gc=False, tag_field="kind", tag="asked"):
+    """A call that the model requested: `ToolCallPart("call_1", "get_weather", {"location": "Oslo"})`."""
 
     call_id: str
     tool: str
@@ -83,7 +83,7 @@ class Asked(Struct, frozen=True, gc=False, tag_field="kind", tag="asked"):
     model_call_id: str | None = None
 
 
-Part: TypeAlias = Text | Reasoning | File | Note | Asked
+Part: TypeAlias = Text | Reasoning | File | Note | ToolCallPart
 
 
 class UserMessage(Struct, frozen=True, gc=False, tag_field="role", tag="user"):
@@ -105,8 +105,8 @@ class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="ass
         return f"{self.run_id}:{self.step}"
 
     @property
-    def asked(self) -> tuple[Asked, ...]:
-        return tuple([part for part in self.parts if isinstance(part, Asked)])
+    def tool_calls(self) -> tuple[ToolCallPart, ...]:
+        return tuple([part for part in self.parts if isinstance(part, ToolCallPart)])
 
 
 class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -123,8 +123,8 @@ class CallRecord(Struct, frozen=True, gc=False, omit_defaults=True):
     """The name of the person who answered it or decided on it, if the sign-in has one."""
 
 
-class Resolved(Struct, frozen=True, gc=False):
-    """A call and its outcome: `Resolved("call_1", "get_weather", {"location": "Oslo"}, Success("Rain."))`."""
+class ToolResultPart(Struct, frozen=True, gc=False):
+    """A call and its outcome: `ToolResultPart("call_1", "get_time", {"city": "Oslo"}, Success("12:30"))`."""
 
     call_id: str
     tool: str
@@ -141,7 +141,7 @@ class ResultsMessage(Struct, frozen=True, gc=False, tag_field="role", tag="resul
 
     run_id: str
     step: int
-    results: tuple[Resolved, ...]
+    results: tuple[ToolResultPart, ...]
 
     @property
     def message_id(self) -> str:
@@ -162,14 +162,14 @@ def apart(message: Message) -> Message:
 
 
 def _part_apart(part: Part) -> Part:
-    if isinstance(part, Asked):
+    if isinstance(part, ToolCallPart):
         return replace(part, input=to_builtins(part.input))
     if isinstance(part, Reasoning) and part.echo is not None:
         return replace(part, echo=to_builtins(part.echo))
     return part
 
 
-def _resolved_apart(resolved: Resolved) -> Resolved:
+def _resolved_apart(resolved: ToolResultPart) -> ToolResultPart:
     outcome = resolved.outcome
     if isinstance(outcome, Success):
         outcome = Success(to_builtins(outcome.output))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from farhand import TimedOut
-from farhand.messages import Message, Resolved, ResultsMessage, UserMessage, text_of
+from farhand.messages import Message, ResultsMessage, ToolResultPart, UserMessage, text_of
 from farhand.models import Ask, Model, ModelEvent, Prompt, Say, ScriptedModel
 
 AGAIN = ("ask me again", "ask again")
@@ -47,7 +47,7 @@ class _Late(NamedTuple):
 
     place: int
     results: ResultsMessage
-    calls: tuple[Resolved, ...]
+    calls: tuple[ToolResultPart, ...]
 
 
 def _rewrite_history(messages: Sequence[Message]) -> tuple[Message, ...]:

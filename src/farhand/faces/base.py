@@ -365,7 +365,7 @@ async def waiting_calls(
     service: AgentService, owner: Owner, thread_id: str | None = None
 ) -> list[tuple[Call, str]]:
     """The calls that wait for somebody, each with the title of its thread."""
-    calls = [call for call in await service.open_calls(owner, thread_id) if call.blocks]
+    calls = [call for call in await service.log.open_calls(owner, thread_id) if call.blocks]
     titles = {name: await _title(service, owner, name) for name in {call.thread_id for call in calls}}
     return [(call, titles[call.thread_id]) for call in calls]
 
@@ -373,7 +373,7 @@ async def waiting_calls(
 async def _title(service: AgentService, owner: Owner, thread_id: str) -> str:
     """Empty for a thread that this version cannot read, so that the others are listed."""
     try:
-        thread = await service.thread(owner, thread_id)
+        thread = await service.log.get_thread(owner, thread_id)
     except Unreadable:
         log.error("this version of farhand cannot read a record of thread %s", thread_id)
         return ""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from farhand.core.thread import Asked, AssistantMessage, Message, Reasoning, Resolved
+from farhand.core.thread import AssistantMessage, Message, Reasoning, ToolCallPart, ToolResultPart
 from farhand.models.base import Prompt
 from farhand.models.render import RenderedResult, render_result
 from farhand.models.tool_schema import ToolDefinition, define_tool
@@ -26,7 +26,9 @@ class PromptEncoder:
     def __init__(self, prompt: Prompt, *, longest_id: int = 64, longest_name: int = 64) -> None:
         self.prompt = prompt
         self.ids = call_ids(prompt.messages, longest=longest_id)
-        self._asked: dict[str, Asked] = {asked.call_id: asked for asked in calls_in_messages(prompt.messages)}
+        self._asked: dict[str, ToolCallPart] = {
+            asked.call_id: asked for asked in calls_in_messages(prompt.messages)
+        }
         offered = (tool.name for tool in prompt.tools)
         # tools in the history may no longer exist, but their names must be valid all the same
         called = (asked.tool for asked in self._asked.values())
@@ -50,7 +52,7 @@ class PromptEncoder:
             for tool in self.definitions()
         ]
 
-    def result(self, resolved: Resolved) -> RenderedResult:
+    def result(self, resolved: ToolResultPart) -> RenderedResult:
         return render_result(resolved, self._asked[resolved.call_id], self.prompt)
 
 
@@ -106,8 +108,8 @@ class ToolNames:
         raise AssertionError("two names have the same SHA-256")
 
 
-def calls_in_messages(messages: Iterable[Message]) -> Iterator[Asked]:
-    return (asked for each in messages if isinstance(each, AssistantMessage) for asked in each.asked)
+def calls_in_messages(messages: Iterable[Message]) -> Iterator[ToolCallPart]:
+    return (asked for each in messages if isinstance(each, AssistantMessage) for asked in each.tool_calls)
 
 
 def tag_echo(provider: str, item: object) -> dict[str, object]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from farhand.core.file import refs_in
 from farhand.core.outcome import Success, canonical, seen_by_model
-from farhand.core.thread import Asked, File, Note, Part, Resolved, Text, UserMessage
+from farhand.core.thread import File, Note, Part, Text, ToolCallPart, ToolResultPart, UserMessage
 from farhand.models.base import Image, Prompt
 
 LARGEST_IMAGE = 5 * 1024 * 1024 * 3 // 4
@@ -42,18 +42,18 @@ class RenderedResult(Struct, frozen=True):
     images: tuple[Image, ...] = ()
 
 
-def render_input(asked: Asked) -> dict[str, object]:
+def render_input(asked: ToolCallPart) -> dict[str, object]:
     """Providers require an object in the history, even if the model wrote something else."""
     if isinstance(asked.input, dict):
         return asked.input
     return {"INVALID_JSON": asked.input}
 
 
-def render_input_text(asked: Asked) -> str:
+def render_input_text(asked: ToolCallPart) -> str:
     return msgspec.json.encode(render_input(asked)).decode()
 
 
-def render_result(resolved: Resolved, asked: Asked, prompt: Prompt) -> RenderedResult:
+def render_result(resolved: ToolResultPart, asked: ToolCallPart, prompt: Prompt) -> RenderedResult:
     """The outcome as text, with the files it refers to and with the input that ran if a person edited it."""
     seen = seen_by_model(resolved.outcome)
     refs = refs_in(resolved.outcome.output) if isinstance(resolved.outcome, Success) else ()
@@ -118,7 +118,7 @@ def _describe_image(image: Image) -> str:
     return f"{' '.join(filter(None, ('image', image.name)))}: {image.media_type}, {len(image.data)} bytes"
 
 
-def _edit_note(resolved: Resolved, asked: Asked) -> str:
+def _edit_note(resolved: ToolResultPart, asked: ToolCallPart) -> str:
     if asked.input == resolved.input:
         return ""
     return f"The user edited the input before approving it, to {canonical(resolved.input).decode()}.\n"

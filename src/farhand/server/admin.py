@@ -37,9 +37,7 @@ def admin_face(service: AgentService) -> Face:
     async def purge(request: Request) -> None:
         """Remove what is old, for the operator of the server."""
         asked = read_as(await request.json(), PurgeRequest)
-        purged = await purge_log(
-            service.context.log, older_than_sec=asked.older_than_sec, dry_run=asked.dry_run
-        )
+        purged = await purge_log(service.log, older_than_sec=asked.older_than_sec, dry_run=asked.dry_run)
         await request.reply(200, msgspec.json.encode(purged))
 
     return Face(
@@ -63,4 +61,4 @@ async def purge_log(eventlog: EventLog, *, older_than_sec: float, dry_run: bool)
     before = eventlog.now() - older_than_sec
     # counting may take long, so it is done only if asked for
     old = await eventlog.purge(before=before, dry_run=dry_run)
-    return PurgeReport(before, dry_run, old.calls, old.journals, old.news, old.files)
+    return PurgeReport(before, dry_run, old.calls, old.runs, old.feed_entries, old.files)

@@ -10,65 +10,60 @@ import asyncio
 import dataclasses
 import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar, overload
 
 from msgspec.structs import replace
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from farhand.agent.agent import Agent
+from farhand.agent.agent import Agent, Pending, pending_of
 from farhand.agent.keyed_calls import OnSettled, Waiting
-from farhand.agent.offered_tools import BroughtTools, OfferedTools
-from farhand.agent.service import AgentService, Spec
-from farhand.clients.reaper import ClientReaper
-from farhand.clients.registry import ClientRegistry, ClientTools
+from farhand.agent.offered_tools import OfferedTools, RequestTools
+from farhand.agent.service import AgentService, Spec, check_owner
+from farhand.clients.registry import ClientTools
 from farhand.clients.sessions import ClientSessions
+from farhand.core.approval import Answer
 from farhand.core.outcome import Outcome
-from farhand.core.principal import LOCAL, Claims, Who, space_of
+from farhand.core.principal import LOCAL, Claims, Who, claims_of
+from farhand.core.result import Accepted, Repeated
 from farhand.core.settings import Settings
 from farhand.core.tool import Tool
-from farhand.errors import BadSetting, FarhandError
-from farhand.eventlog.log import EventLog
-from farhand.faces.ack.routes import ack_face
-from farhand.faces.agui.routes import agui_face
-from farhand.faces.awaiting.routes import awaiting_face
+from farhand.errors import BadSetting, FarhandError, Misuse
 from farhand.faces.base import Face
-from farhand.faces.client_tools.routes import client_tools_face
-from farhand.faces.events.routes import events_face
-from farhand.faces.files.routes import files_face
-from farhand.faces.inspector.routes import inspector_face
-from farhand.faces.threads.routes import threads_face
-from farhand.faces.ui_stream.routes import ui_stream_face
 from farhand.models.base import NoModel
 from farhand.models.registry import load_model
-from farhand.server.admin import admin_face
-from farhand.server.app_settings import Arguments, describe_settings, resolve
+from farhand.server.app_settings import Arguments, as_texts, describe_settings, resolve
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticate, Authenticator
 from farhand.server.host_signals import HostSignals
-from farhand.server.inspector_encoders import server_details
-from farhand.server.openapi import openapi_face
-from farhand.server.pages import pages
-from farhand.server.reauth import Reauthenticator
-from farhand.server.router import build_router
+from farhand.server.runtime import AppConfig, Runtime, open_runtime
 from farhand.server.settings import ServerSettings, load_settings
-from farhand.server.static_files import load_pages
 from farhand.store.base import Store
-from farhand.store.open import DEFAULT, check_address, open_store, redact_password
+from farhand.store.open import DEFAULT, check_address, redact_password
+from farhand.tools.keyword_arguments import explain_arguments
 from farhand.tools.toolbox import Toolbox
 
 log = logging.getLogger("farhand.server")
 
 T = TypeVar("T")
 
+APPROVED = Answer(approved=True)
 DRAIN_SEC = 6.0
 """Time for active runs to finish after a signal; the rest of ten seconds is for handing them over."""
 
 
 class App:
-    """What `create_app` returns."""
+    """What `create_app` returns: an ASGI app, and the methods that make, list, answer and cancel calls from
+    Python.
+
+    ```python
+    from farhand import Toolbox, create_app
+
+    app = create_app(Toolbox(), store="memory:")
+    ```
+    """
 
     def __init__(self, agent: Agent, auth: Authenticator, arguments: Arguments) -> None:
         self.agent = agent
@@ -78,15 +73,8 @@ class App:
         self.logs_access = False
         """Whether the server process writes its access log."""
         self._arguments = arguments
-        self._values: ServerSettings | None = None
-        self._store: str | Store | None = None
-        self._spec: Spec | None = None
-        self._state: AppState | None = None
-        self._service: AgentService | None = None
-        self._sessions: ClientSessions | None = None
-        self._opened = AsyncExitStack()
-        """What `stop` closes, in reverse order."""
-        self._router: ASGIApp | None = None
+        self._config: AppConfig | None = None
+        self._runtime: Runtime | None = None
         self._starting = asyncio.Lock()
         self._listeners: list[tuple[str, OnSettled]] = []
         self._host_signals = HostSignals(partial(self.drain, DRAIN_SEC))
@@ -96,7 +84,7 @@ class App:
 
         Only the first call has an effect: `farhand run` calls it with its options, else `start` calls it.
         """
-        if self._values is not None:
+        if self._config is not None:
             return
         # `app.auth.token`, `app.auth.open` and `app.inspector` may have been set from Python
         arguments = replace(
@@ -108,15 +96,22 @@ class App:
         own_steps = self.agent.settings.limits.max_steps
         values = resolve(read, arguments, max_steps=own_steps, default_store=default_store)
         own_store = None if read.is_option("store") else self._arguments.store
-        store = values.store if own_store is None else own_store
+        store = (values.store or default_store) if own_store is None else own_store
         if isinstance(store, str):
             check_address(store)
+        spec = self.agent.spec
         if values.model is not None:
-            self._spec = dataclasses.replace(self.agent.spec, model=load_model(values.model))
+            spec = dataclasses.replace(spec, model=load_model(values.model))
         self._set_auth(values)
         self.inspector = values.inspector
-        self._state = AppState(values.settings)
-        self._values, self._store = values, store
+        self._config = AppConfig(
+            spec,
+            store,
+            values,
+            AppState(values.settings),
+            self.auth,
+            request_tools=self._arguments.request_tools,
+        )
 
     def _set_auth(self, values: ServerSettings) -> None:
         auth = self.auth
@@ -134,7 +129,7 @@ class App:
     @property
     def values(self) -> ServerSettings:
         """The resolved settings, with the origin of each; available once the app is configured."""
-        return _started(self._values)
+        return _started(self._config).values
 
     @property
     def settings(self) -> Settings:
@@ -142,33 +137,35 @@ class App:
 
     @property
     def state(self) -> AppState:
-        return _started(self._state)
+        return _started(self._config).state
+
+    @property
+    def refusals(self) -> Mapping[tuple[str, str], int]:
+        """How often requests were refused since the app was configured, by face and error code.
+
+        >>> app.refusals["client-tools", "too_many"]
+        """
+        return self.state.refusals
 
     @property
     def spec(self) -> Spec:
         """The agent as it is served: the settings may select another model."""
-        return self._spec or self.agent.spec
+        return self.agent.spec if self._config is None else self._config.spec
 
     @property
     def store_address(self) -> str:
         """The address of the store; a store object that was passed in has none."""
-        store = _started(self._store)
+        store = _started(self._config).store
         return store if isinstance(store, str) else "a Store object"
-
-    @property
-    def shows_tool_errors(self) -> bool:
-        """Whether people who chat see what a server tool raised; by default only without a hook."""
-        chosen = self.values.show_tool_errors
-        return not self.auth.has_hook if chosen is None else chosen
 
     @property
     def service(self) -> AgentService:
         """The running agent service; available once the app has started."""
-        return _started(self._service)
+        return _started(self._runtime).service
 
     @property
     def faces(self) -> Sequence[Face]:
-        return self._faces(self.service, _started(self._sessions))
+        return _started(self._runtime).faces
 
     @property
     def shows_inspector(self) -> bool:
@@ -177,65 +174,22 @@ class App:
         return wanted and not self.auth.open
 
     @property
-    def registry(self) -> ClientRegistry:
-        """The registered clients and their tools; available once the app has started."""
-        return _started(self._sessions).registry
+    def sessions(self) -> ClientSessions:
+        """The sessions of registered clients; available once the app has started."""
+        return _started(self._runtime).sessions
 
     async def start(self) -> None:
         """Opens the store and starts the service. Only the first call has an effect."""
         async with self._starting:
-            if self._service is not None:
+            if self._runtime is not None:
                 return
-            async with AsyncExitStack() as opened:
-                service, sessions = await self._open_service(opened)
-                faces = self._faces(service, sessions)
-                shown = pages(
-                    service,
-                    self.auth,
-                    load_pages(),
-                    shows_chat=self.values.page,
-                    shows_inspector=self.shows_inspector,
-                )
-                self._router = build_router(faces, shown, self.auth, self.state)
-                self._service, self._sessions = service, sessions
-                self.auth.reopen()
-                self._opened = opened.pop_all()
-
-    async def _open_service(self, opened: AsyncExitStack) -> tuple[AgentService, ClientSessions]:
-        eventlog = EventLog(await self._open_store())
-        registry = ClientRegistry(eventlog, self.values.client_tools)
-        service = AgentService(
-            self.spec,
-            eventlog,
-            settings=self.settings,
-            sources=(registry,),
-            shows_tool_errors=self.shows_tool_errors,
-            brought=self._arguments.brought,
-        )
-        opened.push_async_callback(service.close)
-        if self.shows_inspector:
-            service.observe()
-        sessions = ClientSessions(registry, service.desk, eventlog, self.spec.toolbox, self.settings)
-        reaper = ClientReaper(sessions, service.desk, eventlog)
-        await eventlog.recover()
-        # before the service: runs that continue are offered the tools of registered clients
-        await reaper.open()
-        opened.push_async_callback(reaper.close)
-        for prefix, function in self._listeners:
-            service.on_settled(prefix, function)
-        await service.open()
-        reauth = Reauthenticator(self.auth, self.state.streams, self.state.now)
-        reauth.open()
-        opened.push_async_callback(reauth.close)
-        return service, sessions
-
-    async def _open_store(self) -> Store:
-        if self._values is None:
-            self.configure(load_settings({}))
-            self._log_start()
-        store = self._store
-        assert store is not None, "the app is configured"
-        return await open_store(store) if isinstance(store, str) else store
+            if self._config is None:
+                self.configure(load_settings({}))
+                self._log_start()
+            self._runtime = await open_runtime(
+                _started(self._config), self._listeners, shows_inspector=self.shows_inspector
+            )
+            self.auth.reopen()
 
     def _log_start(self) -> None:
         log.info("settings: %s", "; ".join(f"{name} {value}" for name, value in self.describe()))
@@ -276,6 +230,7 @@ class App:
         within: float | None,
         claims: Claims | None = ...,
     ) -> Outcome | Waiting: ...
+    @explain_arguments("call()")
     # the options of a call, each of them a word that its caller writes
     async def call(  # noqa: PLR0913
         self,
@@ -318,8 +273,30 @@ class App:
     def tools(self, owner: Who = LOCAL) -> Sequence[Tool]:
         """The tools that `call` can use now: the declared ones and, once the app has started, those of this
         owner's registered programs."""
-        sources = () if self._service is None else self._service.context.sources
-        return OfferedTools(space_of(owner), self.spec.toolbox, sources).tools()
+        sources = () if self._runtime is None else self._runtime.service.context.sources
+        return OfferedTools(check_owner(owner), self.spec.toolbox, sources).tools()
+
+    async def open_calls(self, *, thread: str | None = None, owner: Who = LOCAL) -> list[Pending]:
+        """The owner's calls that have no outcome yet, of one thread or of all, oldest first. One that waits
+        for a person's approval has an `approval_id`.
+
+        >>> for call in await app.open_calls(thread="invoices"):
+        ...     print(call.tool, call.input, call.approval_id)
+        """
+        calls = await self.service.log.open_calls(check_owner(owner), thread)
+        return [pending_of(call) for call in calls]
+
+    async def approve(self, approval_id: str, answer: Answer = APPROVED, *, owner: Who = LOCAL) -> bool:
+        """Answers a call that waits for approval, on behalf of a person. True if this is now its answer;
+        False if no such call waits, or if another answer was first. `Answer(approved=False)` denies it, and
+        `Answer(approved=True, input={…})` approves it with an edited input.
+
+        >>> [call] = await app.open_calls(thread="invoices")
+        >>> await app.approve(call.approval_id)
+        """
+        person = check_owner(owner)
+        receipt = await self.service.desk.approve(person, approval_id, answer, by=claims_of(owner))
+        return isinstance(receipt, Accepted | Repeated)
 
     async def cancel(self, *, key: str, owner: Who = LOCAL) -> bool:
         """Settles the call with this key as cancelled; False if there is none that is open."""
@@ -333,8 +310,8 @@ class App:
         >>> app.on_settled("order-", resume_order)
         """
         self._listeners.append((key_prefix, function))
-        if self._service is not None:
-            self._service.on_settled(key_prefix, function)
+        if self._runtime is not None:
+            self._runtime.service.on_settled(key_prefix, function)
 
     async def __aenter__(self) -> Self:
         """For a script: `async with create_app(toolbox) as hands:`."""
@@ -350,14 +327,14 @@ class App:
     async def drain(self, seconds: float = 0.0) -> None:
         """Before a shutdown: ends open streams so that they can be resumed, and parks held runs."""
         self.auth.close()
-        if self._service is not None:
-            await self._service.drain(seconds)
+        if self._runtime is not None:
+            await self._runtime.service.drain(seconds)
 
     async def stop(self) -> None:
         await self._host_signals.close()
-        if self._service is not None:
-            self._service = self._sessions = self._router = None
-            await self._opened.aclose()
+        runtime, self._runtime = self._runtime, None
+        if runtime is not None:
+            await runtime.close()
 
     @asynccontextmanager
     async def lifespan(self, app: object = None) -> AsyncIterator[None]:
@@ -372,19 +349,18 @@ class App:
     def handle(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """The same as calling the app, with one coroutine less per request; for servers that accept a plain
         function that returns an awaitable."""
-        if self._router is None or scope["type"] == "lifespan":
+        if self._runtime is None or scope["type"] == "lifespan":
             return self(scope, receive, send)
-        return self._router(scope, receive, send)
+        return self._runtime.router(scope, receive, send)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._serve_lifespan(receive, send)
             return
-        if self._router is None:
+        if self._runtime is None:
             self._warn_unstarted()
             await self._start_in_host()
-        assert self._router is not None, "a started app has its routes"
-        await self._router(scope, receive, send)
+        await _started(self._runtime).router(scope, receive, send)
 
     async def _start_in_host(self) -> None:
         """Started by a host that does not end our streams at a signal, so the app handles signals itself."""
@@ -396,25 +372,6 @@ class App:
         # one warning is enough for requests that arrive while it starts
         if not self._starting.locked():
             log.warning("the host did not start farhand (it must enter app.lifespan); starting it now")
-
-    def _faces(self, service: AgentService, sessions: ClientSessions) -> tuple[Face, ...]:
-        faces: tuple[Face, ...] = (
-            ack_face(service),
-            awaiting_face(service),
-            ui_stream_face(service),
-            threads_face(service, shows_inspector=self.shows_inspector),
-            agui_face(service),
-            files_face(service),
-            client_tools_face(service, sessions),
-            events_face(service),
-        )
-        if self.shows_inspector:
-            details = server_details(service, self.values.prices or {})
-            faces = (*faces, inspector_face(service, sessions, details))
-        if self.auth.has_hook:
-            return faces
-        whole = (*faces, admin_face(service))
-        return (*whole, openapi_face(whole))
 
     async def _serve_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -430,6 +387,7 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
 
+@explain_arguments("create_app()")
 # all of them are keyword arguments of the public interface
 def create_app(  # noqa: PLR0913
     agent: Agent | Toolbox,
@@ -441,7 +399,7 @@ def create_app(  # noqa: PLR0913
     allow_headers: Sequence[str] | None = None,
     settings: Settings | None = None,
     client_tools: ClientTools | None = None,
-    brought: BroughtTools | None = None,
+    request_tools: RequestTools | None = None,
     page: bool | None = None,
     inspector: bool | None = None,
     prices: Mapping[str, tuple[float, float]] | None = None,
@@ -464,27 +422,47 @@ def create_app(  # noqa: PLR0913
     An argument that is omitted is looked up when the app starts: in the `FARHAND_*` variables, then in the
     settings file. In `settings`, a value that equals its default counts as omitted.
     """
-    auth = Authenticator(
-        authenticate=authenticate,
-        allow_origins=allow_origins or (),
-        allow_hosts=allow_hosts or (),
-        allow_headers=allow_headers or (),
-    )
+    served = _to_agent(agent)
+    origins = as_texts(allow_origins, "allow_origins", "https://app.example.org")
+    hosts = as_texts(allow_hosts, "allow_hosts", "app.example.org")
+    headers = as_texts(allow_headers, "allow_headers", "X-Tenant")
     arguments = Arguments(
         store=store,
-        allow_origin=None if allow_origins is None else tuple(allow_origins),
-        allow_host=None if allow_hosts is None else tuple(allow_hosts),
-        allow_header=None if allow_headers is None else tuple(allow_headers),
+        allow_origin=origins,
+        allow_host=hosts,
+        allow_header=headers,
         settings=settings,
         client_tools=client_tools,
-        brought=brought,
+        request_tools=request_tools,
         page=page,
         inspector=inspector,
         prices=prices,
         show_tool_errors=show_tool_errors,
     )
-    served = Agent(NoModel(), tools=agent) if isinstance(agent, Toolbox) else agent
+    auth = Authenticator(
+        authenticate=authenticate,
+        allow_origins=origins or (),
+        allow_hosts=hosts or (),
+        allow_headers=headers or (),
+    )
     return App(served, auth, arguments)
+
+
+# `object`: not every caller checks types
+def _to_agent(agent: object) -> Agent:
+    if isinstance(agent, Agent):
+        return agent
+    if isinstance(agent, Toolbox):
+        return Agent(NoModel(), tools=agent)
+    named = (
+        f"the class {agent.__name__}"
+        if isinstance(agent, type)
+        else f"a value of type {type(agent).__name__}"
+    )
+    raise Misuse(
+        f"create_app() needs an Agent or a Toolbox, not {named}.",
+        hint="Write create_app(Agent(model, tools=[…])), or create_app(Toolbox(…)) to do without a model.",
+    )
 
 
 def _started(part: T | None) -> T:

@@ -6,20 +6,22 @@ Must not know how variables and files are read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from farhand.agent.offered_tools import BroughtTools
+from farhand.agent.offered_tools import RequestTools
 from farhand.clients.registry import ClientTools
 from farhand.core.settings import Limits, Settings
+from farhand.errors import BadSetting
 from farhand.server.settings import Origin, ServerSettings
 from farhand.store.base import Store
+from farhand.store.open import check_store
 
 CREATE_APP = "create_app"
 _LISTS = frozenset({"allow_origin", "allow_host", "allow_header"})
-_NOT_SETTINGS = frozenset({"settings", "brought"})
+_NOT_SETTINGS = frozenset({"settings", "request_tools"})
 _OWN_LINES = frozenset(
     {"model", "store", "host", "port", "token", "hold_for"} | {"log_level", "log_format", "access_log"}
 )
@@ -37,11 +39,61 @@ class Arguments(Struct, frozen=True, kw_only=True):
     allow_header: tuple[str, ...] | None = None
     settings: Settings | None = None
     client_tools: ClientTools | None = None
-    brought: BroughtTools | None = None
+    request_tools: RequestTools | None = None
     page: bool | None = None
     inspector: bool | None = None
     prices: Mapping[str, tuple[float, float]] | None = None
     show_tool_errors: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Raises `BadSetting` for what a type checker would report, since not everybody runs one."""
+        if self.store is not None:
+            check_store(self.store)
+        for name, (takes, fits) in _TAKES.items():
+            value = getattr(self, name)
+            if value is not None and not fits(value):
+                raise BadSetting(f"{name} must be {takes}, not {value!r}.")
+
+
+# `object`: not every caller checks types
+def as_texts(value: object, name: str, example: str) -> tuple[str, ...] | None:
+    """A list of strings; `BadSetting` for anything else, a single string included."""
+    if value is None:
+        return None
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise BadSetting(f'{name} must be a list such as ["{example}"], not {value!r}.')
+    entries = tuple(value)
+    if not all(isinstance(each, str) for each in entries):
+        raise BadSetting(f'{name} must be a list of strings such as ["{example}"], not {value!r}.')
+    return entries
+
+
+def _are_settings(value: object) -> bool:
+    sections = _sections(Settings())
+    return isinstance(value, Settings) and all(
+        isinstance(getattr(value, name), type(section)) for name, section in sections.items()
+    )
+
+
+def _are_prices(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(each, Sequence) and len(each) == 2 and not isinstance(each, str) for each in value.values()
+    )
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool)
+
+
+_TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "settings": ("a Settings(timeouts=Timeouts(…), limits=Limits(…), …)", _are_settings),
+    "client_tools": ("a ClientTools(…)", lambda value: isinstance(value, ClientTools)),
+    "request_tools": ("a RequestTools(…)", lambda value: isinstance(value, RequestTools)),
+    "page": ("True or False", _is_bool),
+    "inspector": ("True or False", _is_bool),
+    "prices": ("dollars for a million input and output tokens by model: {name: (3, 15)}", _are_prices),
+    "show_tool_errors": ("True or False", _is_bool),
+}
 
 
 def resolve(

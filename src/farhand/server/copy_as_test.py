@@ -22,13 +22,13 @@ from farhand.core.outcome import Cancelled, Failure, Outcome, Success, TimedOut
 from farhand.core.position import Entry
 from farhand.core.run import Run, RunState
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     File,
     Message,
     Note,
     Reasoning,
     Text,
+    ToolCallPart,
     printable,
     text_of,
 )
@@ -266,7 +266,7 @@ def step_of(message: AssistantMessage) -> str:
     return f"[{', '.join(_item(part) for part in message.parts if not isinstance(part, Note))}]"
 
 
-def _item(part: Text | Reasoning | File | Asked) -> str:
+def _item(part: Text | Reasoning | File | ToolCallPart) -> str:
     match part:
         case Text(text=text):
             return literal(text)
@@ -274,14 +274,14 @@ def _item(part: Text | Reasoning | File | Asked) -> str:
             return f"Think({literal(text)})"
         case File(name=name):
             return literal(f"[{name}]")
-        case Asked(tool=tool, input=input):
+        case ToolCallPart(tool=tool, input=input):
             return f"Ask({literal(tool)}, {literal(input)})"
 
 
 async def _record(service: AgentService, run: Run) -> Recording:
-    entries = await service.journal(run)
+    entries = await service.log.entries(run)
     calls = await service.calls(run)
-    messages = await service.messages(run.owner, run.thread_id)
+    messages = await service.log.messages(run.owner, run.thread_id)
     tools: dict[str, Tool] = {}
     for call in calls:
         # the last version of a tool that changed during the run

@@ -29,7 +29,7 @@ from farhand.server.copy_as_test import write_test
 
 
 def server_details(service: AgentService, prices: Mapping[str, tuple[float, float]]) -> ServerDetails:
-    store = type(service.context.log.store).__name__.removesuffix("Store").lower()
+    store = type(service.log.store).__name__.removesuffix("Store").lower()
     return ServerDetails(wires(service.spec.model.name), store, version("farhand"), write_test, prices)
 
 

@@ -195,8 +195,8 @@ class PurgeCount(Struct, frozen=True):
     """How much a purge removes: settled calls, ended runs with their rows, feed entries, unused files."""
 
     calls: int = 0
-    journals: int = 0
-    news: int = 0
+    runs: int = 0
+    feed_entries: int = 0
     files: int = 0
 
 

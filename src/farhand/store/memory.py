@@ -208,8 +208,8 @@ class MemoryStore:
     async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:
         old = PurgeCount(
             calls=len(self._old_calls(before)),
-            journals=len(self._ended(before)),
-            news=self._feeds.count_old(before),
+            runs=len(self._ended(before)),
+            feed_entries=self._feeds.count_old(before),
             files=self._files.count_old(before),
         )
         if dry_run:

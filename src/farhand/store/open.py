@@ -45,6 +45,15 @@ def check_address(address: str) -> None:
         raise _no_address(address)
 
 
+# `object`: not every caller checks types
+def check_store(store: object) -> None:
+    """Raises `BadSetting` for what is neither an address of a known kind nor a `Store`."""
+    if isinstance(store, str):
+        check_address(store)
+    elif isinstance(store, type) or not hasattr(store, "append"):
+        raise BadSetting(f"store must be an address such as sqlite:///file.db, or a Store, not {store!r}.")
+
+
 def redact_password(address: str) -> str:
     """The address without its password, for screens and logs.
 

@@ -27,8 +27,7 @@ from anyio.lowlevel import RunVar
 from msgspec import Struct
 
 from farhand.core.outcome import Failure, Success
-from farhand.core.settings import Limits
-from farhand.core.size import size_in_words
+from farhand.core.settings import Limits, size_in_words
 from farhand.tools.to_json import NotJson, is_small, json_size, to_json
 
 log = logging.getLogger("farhand.tools")

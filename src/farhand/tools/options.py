@@ -5,9 +5,8 @@ Owns the list of options and the values that each accepts. It must not know func
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal, TypedDict
 
 from farhand.core.ids import is_tool_name
@@ -15,6 +14,7 @@ from farhand.core.template import names_in
 from farhand.core.tool import Executor, Schema, Tool
 from farhand.errors import BadTool
 from farhand.tools.declared import NeedsApproval, Summary
+from farhand.tools.keyword_arguments import suggest_name
 from farhand.tools.timeouts import parse_tool_timeout
 from farhand.tools.to_json import shorten
 
@@ -64,7 +64,7 @@ def check_options(options: Mapping[str, object], name: str) -> None:
     """Raises `BadTool` for what a type checker would report, since not everybody runs one."""
     for option, value in options.items():
         if option not in _TAKES:
-            suggestion = suggest_option(option, _TAKES)
+            suggestion = suggest_name(option, _TAKES)
             raise BadTool(f"`@tool` has no option `{shorten(option)}`{suggestion}", hint=_KNOWN)
         takes, fits = _TAKES[option]
         if not fits(value):
@@ -142,9 +142,3 @@ _TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "name": ("a name", _is_text),
 }
 _KNOWN = f"Its options are {', '.join(f'`{option}`' for option in _TAKES)}."
-
-
-def suggest_option(option: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown option: the most similar one, if any."""
-    near = difflib.get_close_matches(option, list(known), n=1, cutoff=0.5)
-    return f"; did you mean `{near[0]}`?" if near else "."

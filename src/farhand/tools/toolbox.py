@@ -22,6 +22,7 @@ from farhand.tools.context import current
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import declare, declare_explicitly
 from farhand.tools.execute import run_tool_function
+from farhand.tools.keyword_arguments import explain_arguments
 from farhand.tools.options import NamedToolOptions, ToolOptions
 from farhand.tools.to_json import shorten
 
@@ -72,8 +73,10 @@ class Toolbox:
     ```
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *tools: object) -> None:
+        """`tools` are those of `include`."""
         self._tools: dict[str, AnyTool] = {}
+        self.include(*tools)
 
     @overload
     def tool(self, function: Callable[P, R], /) -> DeclaredTool[P, R]: ...
@@ -93,6 +96,7 @@ class Toolbox:
 
         return with_options if function is None else with_options(function)
 
+    @explain_arguments("Toolbox.add()")
     def add(
         self,
         name: str,

@@ -102,7 +102,7 @@ async def test_a_brought_tool_cannot_take_the_name_of_a_server_tool(
         run = await page.send("go")
     assert scene.ran == [("weather", "Oslo")]
     assert run.outcome == {"type": "success"}
-    assert len([each for each in caplog.records if "ignoring brought tool" in each.message]) == 1
+    assert len([each for each in caplog.records if "ignoring request tool" in each.message]) == 1
 
 
 async def test_the_name_of_a_declared_frontend_tool_means_that_tool(serve: Serve) -> None:

@@ -105,7 +105,7 @@ async def test_a_message_that_is_refused_as_busy_leaves_no_file(serve: Serve, st
         await live.until("TEXT_MESSAGE_CONTENT")
         other.says([{"type": "document", "source": source}], "m9")
         assert (await other.run()).code == "busy"
-    files = server.service.context.log.files
+    files = server.service.log.files
     assert (await files.kept(LOCAL.tenant, LOCAL.subject)).files == 0
 
 

@@ -104,7 +104,7 @@ async def test_a_message_beside_a_resume_is_answered_though_the_events_of_its_ru
     page = Page(server.http)
     [asked] = (await page.send("go")).interrupts
     await page.resume(yes(asked))
-    log = server.service.context.log
+    log = server.service.log
     await log.purge(before=log.now() + 1)
     page.says("and this")
     async with asyncio.timeout(20):
@@ -210,7 +210,7 @@ async def test_its_files_stay_while_it_waits(serve: Serve, store: str) -> None:
     page.says([{"type": "text", "text": "and this"}, {"type": "document", "source": source}])
     async with page.live(resume=[yes(asked)]) as live:
         await live.until("TEXT_MESSAGE_CONTENT")
-        log = server.service.context.log
+        log = server.service.log
         await log.purge(before=log.now() + 1)
         slow.gate.set()
         assert (await live.rest()).text == "Deleted, all.Next."

@@ -183,7 +183,7 @@ async def test_an_answer_that_nobody_read_is_given_instead_of_another_one(serve:
     page.says("go")
     async with page.live() as live:
         await live.until("TEXT_MESSAGE_CONTENT")
-    await _until(lambda: _is(not server.service.context.log.broker.read_here()))
+    await _until(lambda: _is(not server.service.log.broker.read_here()))
     _GATES["gate"].set()
     await _until(lambda: _is_idle(page))
     run = await page.run()
@@ -354,7 +354,7 @@ async def _is(fact: object) -> bool:
 
 
 async def _is_delivered(server: Served) -> bool:
-    run = await server.service.find_run(LOCAL, "t1")
+    run = await server.service.log.last_run(LOCAL, "t1")
     return run is not None and run.is_delivered
 
 

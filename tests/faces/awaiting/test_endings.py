@@ -29,7 +29,7 @@ async def test_abort_of_a_paused_run_settles_its_calls_and_keeps_server_results(
     turn = await page.run("hi")
     assert await page.abort() == {"ok": True}
     assert await page.abort() == {"ok": True, "ignored": True}
-    call = await server.service.call_of(LOCAL, turn.pause[0]["tool_use_id"])
+    call = await server.service.log.get_call(LOCAL, turn.pause[0]["tool_use_id"])
     assert call is not None
     assert "aborted by the user" in str(call.outcome)
     calls = await server.service.calls(await server.service.last_run(LOCAL, turn.agent_uuid))

@@ -65,7 +65,7 @@ async def test_the_pause_is_a_bare_array_in_one_frame_then_done(serve: Serve, st
 async def test_what_the_pause_names_is_stored_and_the_run_is_parked(serve: Serve, store: str) -> None:
     server = await serve(agent_with([[Ask("user_confirm", {"message": "Sure?"})]]), store=store)
     turn = await Page(server.http).run("hi")
-    [call] = await server.service.open_calls(LOCAL, turn.agent_uuid)
+    [call] = await server.service.log.open_calls(LOCAL, turn.agent_uuid)
     run = await server.service.last_run(LOCAL, turn.agent_uuid)
     assert call.call_id == turn.pause[0]["tool_use_id"]
     assert run.parked

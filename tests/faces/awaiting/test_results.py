@@ -263,6 +263,6 @@ def outcomes(model: ScriptedModel) -> list[object]:
 
 
 async def has_timed_out(server: Served, call_id: str) -> None:
-    call = await wait_until_settled(server.service.context.log, LOCAL, call_id)
+    call = await wait_until_settled(server.service.log, LOCAL, call_id)
     assert call is not None
     assert call.outcome is not None

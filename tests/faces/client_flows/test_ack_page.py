@@ -8,7 +8,7 @@ from farhand.agent.agent import Agent
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
 from farhand.core.settings import ChatRules, Settings, Wait
-from farhand.core.thread import Resolved, ResultsMessage
+from farhand.core.thread import ResultsMessage, ToolResultPart
 from farhand.models.scripted import Ask, Moment, ScriptedModel, Step
 from farhand.tools.decorate import tool
 from tests.faces.client_flows.ack_page import AckPage, Json
@@ -46,7 +46,7 @@ def agent_of(*asked: Ask, wait: Wait | None = None) -> tuple[Agent, ScriptedMode
     return Agent(model, frontend_tools=[open_url], wait=wait), model
 
 
-def results_seen(model: ScriptedModel) -> tuple[Resolved, ...]:
+def results_seen(model: ScriptedModel) -> tuple[ToolResultPart, ...]:
     """The results that the model was given last."""
     last = model.prompts[-1].messages[-1]
     assert isinstance(last, ResultsMessage)
@@ -166,7 +166,7 @@ async def test_a_held_call_gets_a_minute_if_the_model_does_not_choose(serve: Ser
     class Curious(AckPage):
         async def _take(self, chunk: Json) -> None:
             if chunk["type"] == "tool-input-available":
-                [call] = await served.service.open_calls(LOCAL)
+                [call] = await served.service.log.open_calls(LOCAL)
                 spans.append((call.deadline or 0.0) - call.opened_at)
             await super()._take(chunk)
 

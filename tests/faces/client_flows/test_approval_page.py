@@ -15,7 +15,7 @@ import pytest
 
 from farhand.agent.agent import Agent
 from farhand.core.outcome import Failure, Success
-from farhand.core.thread import Resolved, ResultsMessage
+from farhand.core.thread import ResultsMessage, ToolResultPart
 from farhand.models.scripted import Ask, Moment, ScriptedModel, Step
 from farhand.tools.decorate import tool
 from tests.faces.conftest import Serve
@@ -154,7 +154,7 @@ def agent_of(*asked: Ask) -> tuple[Agent, ScriptedModel]:
     return Agent(model, tools=[run_step], frontend_tools=[take_photo, read_line, anything, count]), model
 
 
-def result_seen(model: ScriptedModel) -> Resolved:
+def result_seen(model: ScriptedModel) -> ToolResultPart:
     last = model.prompts[-1].messages[-1]
     assert isinstance(last, ResultsMessage)
     return last.results[-1]

@@ -189,10 +189,10 @@ async def test_go_a_client_that_leaves_its_stream_leaves_the_server_running(
 
 async def test_go_the_client_of_a_tool_is_found_by_its_full_id(server: Served, client_id: str) -> None:
     await register(server.http, client_id, a_tool("findme", "Find me tool"))
-    tool = server.app.registry.get(LOCAL, f"client_{client_id}_findme")
+    tool = server.app.sessions.registry.get(LOCAL, f"client_{client_id}_findme")
     assert tool is not None
     assert tool.client_id == client_id
-    assert server.app.registry.get(LOCAL, "non-existent") is None
+    assert server.app.sessions.registry.get(LOCAL, "non-existent") is None
 
 
 async def test_go_a_client_that_leaves_loses_its_tools_after_a_grace_and_not_at_once(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from farhand.agent.agent import Agent
-from farhand.core.thread import Resolved, ResultsMessage
+from farhand.core.thread import ResultsMessage, ToolResultPart
 from farhand.models.scripted import Ask, Fail, Moment, Say, ScriptedModel, Step, Think
 from farhand.tools.decorate import tool
 from tests.faces.client_flows.pause_page import PausePage, nodes_of_messages
@@ -62,7 +62,7 @@ def agent_of(script: object) -> tuple[Agent, ScriptedModel]:
     return Agent(model, tools=[add], frontend_tools=[user_confirm, pick_color]), model
 
 
-def results_seen(model: ScriptedModel) -> tuple[Resolved, ...]:
+def results_seen(model: ScriptedModel) -> tuple[ToolResultPart, ...]:
     last = model.prompts[-1].messages[-1]
     assert isinstance(last, ResultsMessage)
     return last.results

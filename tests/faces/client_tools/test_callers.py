@@ -54,7 +54,7 @@ async def erase(server: Served, text: str = "it", **more: Json) -> httpx2.Respon
 
 
 async def asked(server: Served) -> Call:
-    [call] = await eventually(lambda: server.service.open_calls(LOCAL))
+    [call] = await eventually(lambda: server.service.log.open_calls(LOCAL))
     return call
 
 
@@ -78,7 +78,7 @@ async def leaving(server: Served, **more: Json) -> AsyncIterator[asyncio.Task[ht
 
 async def nothing_open(server: Served) -> None:
     async def is_empty() -> bool:
-        return not await server.service.open_calls(LOCAL)
+        return not await server.service.log.open_calls(LOCAL)
 
     await eventually(is_empty)
 
@@ -211,5 +211,5 @@ async def test_a_server_that_stops_cancels_what_only_its_callers_could_ask_for(
 
 
 async def _two(server: Served) -> list[Call]:
-    calls = await server.service.open_calls(LOCAL)
+    calls = await server.service.log.open_calls(LOCAL)
     return calls if len(calls) == 2 else []

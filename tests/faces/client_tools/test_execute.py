@@ -227,7 +227,7 @@ async def test_a_call_that_needs_a_yes_waits_for_it(serve: Serve, yes: bool) -> 
     body = {"toolID": "erase", "input": {"text": "it"}}
     async with asyncio.TaskGroup() as group:
         executed = group.create_task(server.http.post("/client-tools/execute", json=body))
-        [asked] = await eventually(lambda: server.service.open_calls(LOCAL))
+        [asked] = await eventually(lambda: server.service.log.open_calls(LOCAL))
         assert asked.approval is not None
         answer = {"approvalId": asked.approval.approval_id, "approved": yes, "reason": "just so"}
         assert (await server.http.post("/api/tools/approve", json=answer)).status_code == 200
@@ -244,7 +244,7 @@ async def test_policy_may_ask_before_every_call_of_a_client(serve: Serve, store:
     server = await serve(Agent(QUIET), store=store, client_tools=ClientTools(approval="always"))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         executed = group.create_task(notes.program.execute("read", {"text": "a"}))
-        [asked] = await eventually(lambda: server.service.open_calls(LOCAL))
+        [asked] = await eventually(lambda: server.service.log.open_calls(LOCAL))
         early = await notes.program.result(asked.call_id, status="success", output="too early")
         assert (early.status_code, early.json()["error"]["code"]) == (409, "CONFLICT")
         assert asked.approval is not None
@@ -260,7 +260,7 @@ async def test_a_yes_for_the_thread_holds_for_this_version_of_the_tool_alone(ser
     server = await serve(Agent(QUIET), client_tools=ClientTools(approval="always"))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         group.create_task(notes.program.execute("read", {"text": "a"}, sessionID="s1"))
-        [asked] = await eventually(lambda: server.service.open_calls(LOCAL))
+        [asked] = await eventually(lambda: server.service.log.open_calls(LOCAL))
         assert asked.approval is not None
         yes = {"approvalId": asked.approval.approval_id, "approved": True, "scope": "thread"}
         await server.http.post("/api/tools/approve", json=yes)
@@ -269,7 +269,7 @@ async def test_a_yes_for_the_thread_holds_for_this_version_of_the_tool_alone(ser
         await notes.answer(status="success", output=2)
         await notes.program.register({"id": "read", "description": "Reads and deletes.", "parameters": {}})
         changed = group.create_task(notes.program.execute("read", {"text": "c"}, sessionID="s1"))
-        [asked] = await eventually(lambda: server.service.open_calls(LOCAL))
+        [asked] = await eventually(lambda: server.service.log.open_calls(LOCAL))
         assert asked.approval is not None
         no = {"approvalId": asked.approval.approval_id, "approved": False}
         await server.http.post("/api/tools/approve", json=no)
@@ -286,7 +286,7 @@ async def test_a_function_decides_for_which_tool_and_input_to_ask(serve: Serve) 
         group.create_task(notes.program.execute("read", {"text": "plain"}))
         await notes.answer(status="success", output=1)
         executed = group.create_task(notes.program.execute("read", {"text": "secret"}))
-        [asked] = await eventually(lambda: server.service.open_calls(LOCAL))
+        [asked] = await eventually(lambda: server.service.log.open_calls(LOCAL))
         assert asked.approval is not None
         no = {"approvalId": asked.approval.approval_id, "approved": False}
         await server.http.post("/api/tools/approve", json=no)
@@ -295,5 +295,5 @@ async def test_a_function_decides_for_which_tool_and_input_to_ask(serve: Serve) 
 
 async def _calls(server: Served) -> list[object]:
     """Every call that was ever opened, by the feed."""
-    feed = await server.service.context.log.feed(LOCAL)
+    feed = await server.service.log.feed(LOCAL)
     return [news.event for news in feed if type(news.event).__name__ == "CallOpened"]

@@ -123,9 +123,7 @@ async def test_open_calls_of_a_lost_client_fail_and_say_so(serve: Serve, store: 
 
 async def _cut(server: Served) -> None:
     """The connection breaks, as seen from the server."""
-    sessions = server.app._sessions
-    assert sessions is not None
-    for inbox in list(sessions.presence._here.values()):
+    for inbox in list(server.app.sessions.presence._here.values()):
         inbox.leave()
 
 
@@ -152,7 +150,7 @@ async def test_what_waits_for_a_yes_is_cancelled_with_its_client(serve: Serve, s
     await notes.register("read")
     async with asyncio.TaskGroup() as group:
         call = group.create_task(server.service.call("client_notes_read", {"text": "a"}, thread="t1"))
-        await eventually(lambda: server.service.open_calls(LOCAL))
+        await eventually(lambda: server.service.log.open_calls(LOCAL))
         await notes.unregister()
     assert call.result() == Cancelled("the client unregistered this tool")
 
@@ -178,7 +176,7 @@ async def test_a_result_that_races_the_end_of_its_client_has_one_outcome(serve: 
         else:
             assert outcome == Failure("the client unregistered this tool")
             assert result.status_code == 409
-        stored = await server.service.call_of(LOCAL, request["requestID"])
+        stored = await server.service.log.get_call(LOCAL, request["requestID"])
         assert stored is not None
         assert stored.outcome == outcome
 
@@ -251,5 +249,5 @@ async def test_after_a_restart_the_grace_counts_from_readiness(
 
 
 async def _outcome_of(server: Served, call_id: str) -> Outcome | None:
-    call = await server.service.call_of(LOCAL, call_id)
+    call = await server.service.log.get_call(LOCAL, call_id)
     return None if call is None else call.outcome

@@ -175,7 +175,7 @@ async def test_a_new_message_cancels_what_a_client_was_asked_for(serve: Serve) -
         again = await notes.stream.request()
         assert again["requestID"] != request["requestID"]
         await notes.program.result(again["requestID"], status="success", output=1)
-    call = await server.service.call_of(LOCAL, request["requestID"])
+    call = await server.service.log.get_call(LOCAL, request["requestID"])
     assert call is not None
     assert "the user moved on" in str(call.outcome)
 
@@ -187,12 +187,12 @@ async def test_a_call_in_flight_keeps_the_schema_it_was_made_with(serve: Serve) 
     async with ready(notes, "read") as here, asyncio.TaskGroup() as group:
         answer = group.create_task(chat(server.http))
         request = await here.stream.request()
-        call = await server.service.call_of(LOCAL, request["requestID"])
+        call = await server.service.log.get_call(LOCAL, request["requestID"])
         await notes.register({"id": "read", "description": "Another one.", "parameters": {}})
         await notes.result(request["requestID"], status="success", output="old schema")
         await answer
     assert call is not None
-    kept = await server.service.context.log.get_tool(call.tool_version)
+    kept = await server.service.log.get_tool(call.tool_version)
     assert kept is not None
     assert kept.description == "Can read."
     assert said(answer.result()) == "old schema"
@@ -231,7 +231,7 @@ async def test_a_client_that_does_not_answer_is_a_timeout_for_the_model(serve: S
 async def test_the_registry_answers_every_look_up(serve: Serve) -> None:
     server = await serve(asks(READ))
     await Program(server.http).register("read")
-    registry = server.app.registry
+    registry = server.app.sessions.registry
     assert [tool.name for tool in registry.tools_of(LOCAL, "notes")] == ["client_notes_read"]
     assert [tool.name for tool in registry.tools(LOCAL)] == ["client_notes_read"]
     assert registry.get(LOCAL, "client_notes_read") is not None

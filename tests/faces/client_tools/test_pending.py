@@ -91,7 +91,7 @@ async def test_writing_a_request_takes_it_for_the_client(server: Served) -> None
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         group.create_task(notes.program.execute("read", {"text": "a"}))
         request = await notes.stream.request()
-        call = await server.service.call_of(LOCAL, request["requestID"])
+        call = await server.service.log.get_call(LOCAL, request["requestID"])
         assert call is not None
         assert call.phase is Phase.TAKEN
         assert call.take is not None
@@ -272,7 +272,7 @@ async def _open(server: Served, count: int) -> list[str]:
     """The calls that wait, once there are so many."""
 
     async def look() -> list[str]:
-        calls = await server.service.open_calls(LOCAL)
+        calls = await server.service.log.open_calls(LOCAL)
         return [call.call_id for call in calls] if len(calls) >= count else []
 
     return await eventually(look)

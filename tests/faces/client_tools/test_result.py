@@ -149,7 +149,7 @@ async def test_a_result_for_a_stopped_run_is_gone_or_unknown_by_dialect(serve: S
         assert (flat.status_code, flat.json()["error"]["code"]) == (410, "GONE")
         nested = await notes.program.nested(request["requestID"], status="success", output=1)
         assert (nested.status_code, nested.json()) == (404, NESTED_UNKNOWN)
-        call = await server.service.call_of(LOCAL, request["requestID"])
+        call = await server.service.log.get_call(LOCAL, request["requestID"])
         assert call is not None
         assert "stopped by the user" in str(call.outcome)
 
@@ -211,7 +211,7 @@ async def test_title_and_metadata_are_kept_and_the_model_gets_the_output_alone(s
             status="success", title="Read a note", output="the note", metadata={"size": 8}
         )
     assert said(answer.result()) == "the note"
-    call = await server.service.call_of(LOCAL, request["requestID"])
+    call = await server.service.log.get_call(LOCAL, request["requestID"])
     assert call is not None
     assert (call.title, call.metadata) == ("Read a note", {"size": 8})
 
@@ -244,7 +244,7 @@ async def test_who_may_only_be_a_client_answers_for_no_page(serve: Serve) -> Non
     server = await serve(paging(), authenticate=someone)
     may = {"authorization": "Bearer ann:chat"}
     await chat_as(server, may)
-    [call] = await server.service.open_calls(Principal("acme", "ann").owner)
+    [call] = await server.service.log.open_calls(Principal("acme", "ann").owner)
     body = {"requestID": call.call_id, "status": "success", "output": {"viewKey": "forged"}}
     refused = await server.http.post(
         "/client-tools/result", json=body, headers={"authorization": "Bearer ann:client"}

@@ -128,7 +128,7 @@ async def test_a_file_that_goes_before_its_first_piece_is_read_is_not_there(
 ) -> None:
     server = await serve(Scene(["x"]).agent)
     ref = await uploaded(server.http)
-    files = server.service.context.log.files
+    files = server.service.log.files
 
     async def gone(*asked: object) -> None:
         return None

@@ -25,7 +25,7 @@ NO_REF = "blob_" + "0" * 32
 
 async def purge(served: Served) -> None:
     """As if everything had been kept for long enough."""
-    log = served.service.context.log
+    log = served.service.log
     await log.purge(before=log.now() + 1)
 
 
@@ -116,8 +116,8 @@ async def test_a_file_that_no_thread_refers_to_goes_after_a_week(serve: Serve) -
     keep = server.service.settings.timeouts.keep_settled
     assert keep == WEEK_SEC
     clock.advance(WEEK_SEC - 1)
-    await server.service.context.log.purge(before=store.now() - keep)
+    await server.service.log.purge(before=store.now() - keep)
     assert await store.files.get(LOCAL, ref) is not None
     clock.advance(2)
-    await server.service.context.log.purge(before=store.now() - keep)
+    await server.service.log.purge(before=store.now() - keep)
     assert await store.files.get(LOCAL, ref) is None

@@ -49,7 +49,7 @@ async def uploaded(
 
 async def kept(served: Served, owner: Owner = LOCAL) -> Kept:
     """What there is of the owner's files, whole or not."""
-    return await served.service.context.log.files.kept(owner.tenant, owner.subject)
+    return await served.service.log.files.kept(owner.tenant, owner.subject)
 
 
 async def stored(served: Served, ref: str, owner: Owner = LOCAL) -> StoredFile:

@@ -28,7 +28,7 @@ async def ended(served: Served, thread_id: str) -> None:
     """Until the run of this thread is done: its events are stored, whoever reads them."""
     async with asyncio.timeout(WITHIN_SEC):
         # looked at again and again: who left is told of nothing
-        while (run := await served.service.find_run(LOCAL, thread_id)) is None or run.active:  # noqa: ASYNC110
+        while (run := await served.service.log.last_run(LOCAL, thread_id)) is None or run.active:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
     assert run.state is RunState.DONE
 

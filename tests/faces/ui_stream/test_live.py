@@ -292,7 +292,7 @@ async def test_a_dropped_socket_does_not_stop_the_run_and_its_answer_can_be_resu
         held.socket.transport.abort()
         page = held.page
     run = await served.service.last_run(LOCAL, page.id)
-    await until(lambda: served.service.context.log.broker.count(run.run_id) == 0)
+    await until(lambda: served.service.log.broker.count(run.run_id) == 0)
     scene.gate("go").set()
     assert (await page.resume()).text == "Once upon a time."
     assert len(scene.model.prompts) == 1
@@ -348,7 +348,7 @@ async def test_a_message_right_behind_done_is_answered_whatever_is_still_noted_d
         await noting.wait()
 
     # as when an answer has ended before its reader came: that it was told after all is noted down
-    monkeypatch.setattr(served.service.context.log.broker, "count", lambda topic: 0)
+    monkeypatch.setattr(served.service.log.broker, "count", lambda topic: 0)
     monkeypatch.setattr(served.service, "mark_delivered", mark_delivered)
     async with live(served) as held:
         await held.message("hi")

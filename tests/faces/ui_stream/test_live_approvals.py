@@ -122,7 +122,7 @@ async def _has_its_yes(served: Served, call_id: str) -> None:
     """What was sent on the socket has arrived, whatever comes by another connection."""
     async with asyncio.timeout(20):
         while True:
-            call = await served.service.call_of(LOCAL, call_id)
+            call = await served.service.log.get_call(LOCAL, call_id)
             if call is not None and call.phase is Phase.READY:
                 return
             await asyncio.sleep(0.005)

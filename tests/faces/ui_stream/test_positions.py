@@ -272,7 +272,7 @@ async def test_of_an_answer_that_was_removed_there_is_no_rest(serve: Serve, posi
     page = Page(served.http)
     await page.say("hi")
     clock.advance(3_600)
-    await served.service.context.log.purge(before=clock.now())
+    await served.service.log.purge(before=clock.now())
     response = await page.http.get(f"/api/chat/{page.id}/stream?after={position}")
     assert (response.status_code, response.content) == (204, b"")
 
@@ -287,7 +287,7 @@ async def test_an_answer_that_was_removed_as_soon_as_it_ended_is_not_told_as_one
     page = Page(served.http)
     await page.say("hi")
     clock.advance(1)
-    await served.service.context.log.purge(before=clock.now())
+    await served.service.log.purge(before=clock.now())
     response = await page.http.get(f"/api/chat/{page.id}/stream{query}")
     assert (response.status_code, response.content) == (204, b"")
 
@@ -325,7 +325,7 @@ async def _last_step_begun(served: Served, page: Page) -> None:
     run = await served.service.last_run(LOCAL, page.id)
     async with asyncio.timeout(20):
         while True:
-            events = await served.service.journal(run)
+            events = await served.service.log.entries(run)
             if events[-1].event == StepStarted(4):
                 return
             await asyncio.sleep(0.01)

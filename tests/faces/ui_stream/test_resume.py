@@ -346,7 +346,7 @@ async def test_a_step_that_a_restart_cut_is_asked_again_and_a_replay_omits_it(
 async def _nobody_reads(served: Served, page: Page) -> None:
     """The server has noticed that the connection is gone."""
     run = await served.service.last_run(LOCAL, page.id)
-    await until(lambda: served.service.context.log.broker.count(run.run_id) == 0)
+    await until(lambda: served.service.log.broker.count(run.run_id) == 0)
 
 
 async def _ended(served: Served, page: Page) -> None:

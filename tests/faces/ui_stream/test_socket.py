@@ -361,7 +361,7 @@ async def test_a_page_is_told_why_its_socket_is_closed(serve: Serve, path: str) 
 
 async def _nobody_reads(served: Served, page: Page) -> None:
     run = await served.service.last_run(LOCAL, page.id)
-    await until(lambda: served.service.context.log.broker.count(run.run_id) == 0)
+    await until(lambda: served.service.log.broker.count(run.run_id) == 0)
 
 
 async def _ended(served: Served, page: Page) -> None:

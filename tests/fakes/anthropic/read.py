@@ -6,14 +6,14 @@ import msgspec
 
 from farhand.core.outcome import Failure, Success
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     Message,
     Part,
     Reasoning,
-    Resolved,
     ResultsMessage,
     Text,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
 )
 from farhand.core.tool import Tool
@@ -24,11 +24,11 @@ from tests.fakes.provider import Json
 
 def prompt_of(body: Json) -> Prompt:
     messages: list[Message] = []
-    known: dict[str, Asked] = {}
+    known: dict[str, ToolCallPart] = {}
     for number, (role, blocks) in enumerate(turns_of(body)):
         if role == "assistant":
             said = AssistantMessage("run_fake", number, tuple(map(_part, blocks)))
-            known |= {asked.call_id: asked for asked in said.asked}
+            known |= {asked.call_id: asked for asked in said.tool_calls}
             messages.append(said)
             continue
         results = tuple(_resolved(block, known) for block in blocks if block["type"] == "tool_result")
@@ -45,16 +45,16 @@ def _part(block: Json) -> Part:
         case "text":
             return Text(block["text"])
         case "tool_use":
-            return Asked(block["id"], block["name"], block["input"])
+            return ToolCallPart(block["id"], block["name"], block["input"])
         case _:
             return Reasoning(str(block.get("thinking", "")), block)
 
 
-def _resolved(block: Json, known: dict[str, Asked]) -> Resolved:
+def _resolved(block: Json, known: dict[str, ToolCallPart]) -> ToolResultPart:
     asked = known[block["tool_use_id"]]
     words = _words(block.get("content", ""))
     outcome = Failure(words) if block.get("is_error") else Success(_understood(words))
-    return Resolved(asked.call_id, asked.tool, asked.input, outcome)
+    return ToolResultPart(asked.call_id, asked.tool, asked.input, outcome)
 
 
 def _understood(words: str) -> object:

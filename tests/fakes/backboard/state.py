@@ -14,13 +14,13 @@ import msgspec
 
 from farhand.core.outcome import Success
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     Message,
     Part,
-    Resolved,
     ResultsMessage,
     Text,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
 )
 from tests.fakes.provider import Json, Refusal
@@ -44,7 +44,7 @@ class Ids:
 class Run:
     id: str
     status: str = "in_progress"
-    asked: tuple[Asked, ...] = ()
+    tool_calls: tuple[ToolCallPart, ...] = ()
 
 
 @dataclass
@@ -83,7 +83,7 @@ class Thread:
         run.status = "completed"
         self.records[-1]["status"] = "COMPLETED"
         waiting = list(outputs)
-        results = tuple(_resolved(asked, _taken_from(waiting, asked)) for asked in run.asked)
+        results = tuple(_resolved(asked, _taken_from(waiting, asked)) for asked in run.tool_calls)
         self.messages.append(ResultsMessage("run_fake", len(self.messages), results))
         return self._begin(ids)
 
@@ -102,10 +102,12 @@ class Thread:
         """The end of a round: an answer, or calls that wait for their outputs."""
         message = AssistantMessage("run_fake", len(self.messages), tuple(parts))
         self.messages.append(message)
-        run.asked = message.asked
-        run.status = "requires_action" if run.asked else "completed"
+        run.tool_calls = message.tool_calls
+        run.status = "requires_action" if run.tool_calls else "completed"
         text = "".join(part.text for part in parts if isinstance(part, Text))
-        self._record(ids.fresh(), "assistant", text, None, "REQUIRES_ACTION" if run.asked else "COMPLETED")
+        self._record(
+            ids.fresh(), "assistant", text, None, "REQUIRES_ACTION" if run.tool_calls else "COMPLETED"
+        )
 
     def shown(self) -> Json:
         return {"thread_id": self.id, "created_at": CREATED, "messages": self.records, "metadata_": None}
@@ -126,7 +128,7 @@ def _check_outputs(run: Run, outputs: Sequence[Json]) -> None:
     for number, output in enumerate(outputs):
         if not isinstance(output.get("output"), str):
             raise Refusal(422, f"tool_outputs.{number}.output: Input should be a valid string")
-    wanted = Counter(asked.model_call_id for asked in run.asked)
+    wanted = Counter(asked.model_call_id for asked in run.tool_calls)
     got = Counter(output.get("tool_call_id") for output in outputs)
     missing, unknown = wanted - got, got - wanted
     if unknown:
@@ -135,16 +137,16 @@ def _check_outputs(run: Run, outputs: Sequence[Json]) -> None:
         raise Refusal(400, f"Missing tool outputs for: {', '.join(map(str, missing))}")
 
 
-def _taken_from(waiting: list[Json], asked: Asked) -> Json:
+def _taken_from(waiting: list[Json], asked: ToolCallPart) -> Json:
     """The first output with the call's id: of calls that share one, the order decides."""
     output = next(each for each in waiting if each["tool_call_id"] == asked.model_call_id)
     waiting.remove(output)
     return output
 
 
-def _resolved(asked: Asked, output: Json) -> Resolved:
+def _resolved(asked: ToolCallPart, output: Json) -> ToolResultPart:
     try:
         value = msgspec.json.decode(output["output"])
     except msgspec.DecodeError:
         value = output["output"]
-    return Resolved(asked.call_id, asked.tool, asked.input, Success(value), asked.model_call_id)
+    return ToolResultPart(asked.call_id, asked.tool, asked.input, Success(value), asked.model_call_id)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from farhand.core.run import Usage
-from farhand.core.thread import Asked, Part, Text
+from farhand.core.thread import Part, Text, ToolCallPart
 from farhand.errors import ModelFault
 from farhand.models.base import (
     CallDone,
@@ -85,12 +85,12 @@ class RoundWriter:
         return _line("run_ended", run_id=self._run.id, status="completed", **counts)
 
 
-def _asked(run: Run, number: int, call: Json) -> Asked:
+def _asked(run: Run, number: int, call: Json) -> ToolCallPart:
     try:
         input = msgspec.json.decode(call["arguments"])
     except msgspec.DecodeError:
         input = call["arguments"]
-    return Asked(f"{run.id}:{number}", call["name"], input, call["id"])
+    return ToolCallPart(f"{run.id}:{number}", call["name"], input, call["id"])
 
 
 def _call(call: Json) -> Json:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from farhand.core.thread import Asked, AssistantMessage, Message, Part, ResultsMessage, Text, UserMessage
+from farhand.core.thread import (
+    AssistantMessage,
+    Message,
+    Part,
+    ResultsMessage,
+    Text,
+    ToolCallPart,
+    UserMessage,
+)
 from farhand.core.tool import Tool
 from farhand.models.base import Prompt
 from farhand.models.render import IMAGES_OF
@@ -34,8 +42,8 @@ def prompt_of_chat(body: Json) -> Prompt:
     return Prompt(messages, tools, "\n".join(instructions))
 
 
-def _asked(call: Json) -> Asked:
-    return Asked(call["id"], call["function"]["name"], understood(call["function"]["arguments"]))
+def _asked(call: Json) -> ToolCallPart:
+    return ToolCallPart(call["id"], call["function"]["name"], understood(call["function"]["arguments"]))
 
 
 def _words(content: object) -> str:

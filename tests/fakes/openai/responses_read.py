@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from farhand.core.thread import Asked, AssistantMessage, Message, Part, Reasoning, Text, UserMessage
+from farhand.core.thread import AssistantMessage, Message, Part, Reasoning, Text, ToolCallPart, UserMessage
 from farhand.core.tool import Tool
 from farhand.models.base import Prompt
 from tests.fakes.openai.responses_rules import items_of
@@ -39,7 +39,7 @@ def _part(item: Json) -> Part:
         case "message":
             return Text(_words(item["content"]))
         case "function_call":
-            return Asked(item["call_id"], item["name"], understood(item["arguments"]))
+            return ToolCallPart(item["call_id"], item["name"], understood(item["arguments"]))
         case _:
             return Reasoning("".join(piece.get("text", "") for piece in item.get("summary") or []), item)
 

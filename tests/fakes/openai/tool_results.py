@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from farhand.core.outcome import Success
-from farhand.core.thread import Asked, AssistantMessage, Message, Resolved, ResultsMessage
+from farhand.core.thread import AssistantMessage, Message, ResultsMessage, ToolCallPart, ToolResultPart
 
 
 def understood(text: str) -> object:
@@ -26,13 +26,13 @@ class Answers:
     def add(self, call_id: str, text: str) -> None:
         asked = self._asked(call_id)
         # these APIs know no errors, so a script hears of none either
-        resolved = Resolved(asked.call_id, asked.tool, asked.input, Success(understood(text)))
+        resolved = ToolResultPart(asked.call_id, asked.tool, asked.input, Success(understood(text)))
         last = self._messages[-1]
         if isinstance(last, ResultsMessage):
             self._messages[-1] = replace(last, results=(*last.results, resolved))
         else:
             self._messages.append(ResultsMessage("run_fake", len(self._messages), (resolved,)))
 
-    def _asked(self, call_id: str) -> Asked:
+    def _asked(self, call_id: str) -> ToolCallPart:
         steps = (each for each in reversed(self._messages) if isinstance(each, AssistantMessage))
-        return next(asked for step in steps for asked in step.asked if asked.call_id == call_id)
+        return next(asked for step in steps for asked in step.tool_calls if asked.call_id == call_id)

@@ -155,7 +155,7 @@ async def test_thread_and_owner_may_depend_on_the_run(stage: Stage) -> None:
 async def test_a_run_without_a_thread_is_told_what_is_missing(stage: Stage) -> None:
     with pytest.raises(Misuse, match="This run has no thread_id"):
         await create_agent(Scripted(steps=[[PAY]]), farhand_tools(stage.hands)).ainvoke(GO)
-    assert await stage.hands.service.open_calls(Principal("local", "me").owner) == []
+    assert await stage.hands.service.log.open_calls(Principal("local", "me").owner) == []
 
 
 async def test_a_tool_outside_a_graph_is_told_where_it_belongs(stage: Stage) -> None:

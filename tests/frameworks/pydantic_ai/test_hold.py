@@ -87,7 +87,7 @@ async def test_bad_input_goes_back_to_the_model_before_anyone_is_asked(stage: St
     result = await make_agent(FarhandToolset(stage.hands, thread="t"), [bad]).run("Pay")
     assert str(result.output).startswith("failed: ")
     assert "amount" in str(result.output)
-    assert await stage.hands.service.open_calls(Owner("local", "me")) == []
+    assert await stage.hands.service.log.open_calls(Owner("local", "me")) == []
 
 
 async def test_two_calls_of_one_step_wait_side_by_side_and_keep_their_results(stage: Stage) -> None:
@@ -108,7 +108,7 @@ async def test_a_cancelled_run_cancels_its_held_call(stage: Stage) -> None:
     with pytest.raises(asyncio.CancelledError):
         await run
     await stage.no_open_call()
-    settled = await stage.hands.service.call_of(call.owner, call.call_id)
+    settled = await stage.hands.service.log.get_call(call.owner, call.call_id)
     assert settled is not None
     assert "the run that asked for it was cancelled" in repr(settled.outcome)
     assert stage.paid == []

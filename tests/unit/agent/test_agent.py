@@ -80,7 +80,7 @@ async def test_a_pause_names_its_calls_and_an_answer_goes_on() -> None:
         paused = await agent.run("open it", thread="t1")
         assert (paused.text, paused.stop_reason) == ("I open it. ", WAITS)
         [pending] = paused.pending
-        assert pending == Pending(pending.call_id, "open_url", {"url": "https://example.org"})
+        assert pending == Pending(pending.call_id, "open_url", {"url": "https://example.org"}, thread="t1")
         result = await agent.answer("t1", [(pending.call_id, VIEW)])
     assert (result.text, result.stop_reason) == ("{'viewKey': 'v1'}", "end")
     assert (result.pending, result.run_id) == ((), paused.run_id)
@@ -115,7 +115,8 @@ async def test_an_approved_far_tool_comes_back_as_pending_without_its_question()
         asked = await agent.run("photo", thread="t1")
         waits = await agent.answer("t1", [(asked.pending[0].call_id, YES)])
         assert waits.stop_reason == WAITS
-        assert waits.pending == (Pending(asked.pending[0].call_id, "take_photo", {"camera": "front"}),)
+        call_id = asked.pending[0].call_id
+        assert waits.pending == (Pending(call_id, "take_photo", {"camera": "front"}, thread="t1"),)
         assert (await agent.answer("t1", [(waits.pending[0].call_id, Success("a photo"))])).text == "a photo"
 
 
@@ -274,10 +275,9 @@ def test_a_server_tool_among_the_frontend_tools_is_said_at_once() -> None:
         Agent(ScriptedModel([]), frontend_tools=[add])
 
 
-async def test_a_store_address_that_cannot_be_is_said_when_it_is_needed() -> None:
-    agent = _agent("Hello.", store="redis://nowhere")
+def test_a_store_address_that_cannot_be_used_is_refused_at_once() -> None:
     with pytest.raises(BadSetting, match="redis"):
-        await agent.run("hi")
+        _agent("Hello.", store="redis://nowhere")
 
 
 def _tell(moment: Moment) -> Step:

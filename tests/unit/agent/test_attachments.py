@@ -7,7 +7,7 @@ from farhand.agent.files import Files, Label, part_of
 from farhand.core.file import FileRules, StoredFile
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL, Owner
-from farhand.core.thread import Resolved, ResultsMessage, Text, UserMessage
+from farhand.core.thread import ResultsMessage, Text, ToolResultPart, UserMessage
 from farhand.eventlog.log import EventLog
 from farhand.models.base import Image, Prompt
 from farhand.models.render import ALL_IMAGES, LARGEST_IMAGE
@@ -30,12 +30,12 @@ async def kept(files: Files, data: bytes, media_type: str = "image/png") -> Stor
 
 def brought(*refs: str) -> ResultsMessage:
     output = {"files": [{"ref": ref} for ref in refs]}
-    return ResultsMessage("run_1", 1, (Resolved("call_1", "bring", {}, Success(output)),))
+    return ResultsMessage("run_1", 1, (ToolResultPart("call_1", "bring", {}, Success(output)),))
 
 
 @requirement("models:images")
 async def test_a_conversation_without_files_stays_as_it_is(files: Files) -> None:
-    failed = ResultsMessage("run_1", 1, (Resolved("call_1", "bring", {}, Failure(LOST)),))
+    failed = ResultsMessage("run_1", 1, (ToolResultPart("call_1", "bring", {}, Failure(LOST)),))
     prompt = Prompt((UserMessage("m1", (Text(LOST),)), failed))
     assert await with_files(files, LOCAL, prompt) is prompt
 

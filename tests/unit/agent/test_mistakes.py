@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from farhand import Agent, Answer, Failure, FarhandError, ScriptedModel, Success
-from farhand.errors import BadSetting, Misuse, ResultRefused
+from farhand.errors import BadSetting, BadTool, Misuse, ResultRefused
 from farhand.models.scripted import Ask
 from farhand.server.app import create_app
 from farhand.tools.decorate import tool
@@ -76,17 +76,53 @@ async def test_a_prompt_that_is_no_text_is_refused(prompt: Any) -> None:
             await agent.run(prompt)
 
 
-@pytest.mark.parametrize("setting", [{"max_steps": "3"}, {"max_steps": True}, {"max_steps": 0}, {"store": 5}])
+def test_an_answer_applies_once_or_to_the_thread() -> None:
+    scope: Any = "forever"
+    with pytest.raises(Misuse, match="'once' or 'thread'"):
+        Answer(approved=True, scope=scope)
+
+
+async def test_an_owner_that_is_a_string_is_refused() -> None:
+    owner: Any = "me"
+    agent = Agent(ScriptedModel([]))
+    for used in (
+        agent.run("hi", owner=owner),
+        agent.answer("t", [], owner=owner),
+        agent.stop("t", owner=owner),
+    ):
+        with pytest.raises(Misuse, match="owner must be an Owner"):
+            await used
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"max_steps": "3"},
+        {"max_steps": True},
+        {"max_steps": 0},
+        {"store": 5},
+        {"store": "notes.db"},
+        {"instructions": 5},
+        {"limits": {"max_steps": 3}},
+    ],
+)
 def test_a_setting_of_the_wrong_kind_is_refused_at_once(setting: dict[str, Any]) -> None:
     with pytest.raises(BadSetting):
         Agent(ScriptedModel([]), **setting)
 
 
-def test_a_model_that_is_none_is_refused_at_once() -> None:
-    # Any: what a program without a type checker may hand in
-    model: Any = 5
-    with pytest.raises(BadSetting):
+# Any: what a program without a type checker may hand in
+@pytest.mark.parametrize("model", [5, None, ScriptedModel])
+def test_a_model_that_is_none_is_refused_at_once(model: Any) -> None:
+    with pytest.raises(BadSetting, match="model must be"):
         Agent(model)
+
+
+@pytest.mark.parametrize("tools", [None, 5, "delete_file", ["delete_file"]])
+def test_tools_that_are_none_are_refused_at_once(tools: Any) -> None:
+    for argument in ("tools", "frontend_tools"):
+        with pytest.raises(BadTool, match="is not a tool"):
+            Agent(ScriptedModel([]), **{argument: tools})
 
 
 def test_an_agent_says_so_when_it_is_used_in_another_event_loop() -> None:

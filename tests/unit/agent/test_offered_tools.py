@@ -7,8 +7,8 @@ import pytest
 from farhand import Agent, Answer, Context, Failure, Owner, ScriptedModel, tool
 from farhand.agent.offered_tools import (
     MOST_BROUGHT,
-    BroughtTools,
     OfferedTools,
+    RequestTools,
     ToolDescription,
     admit_brought,
 )
@@ -60,7 +60,7 @@ def test_the_name_of_a_server_tool_is_left_out_and_that_of_a_frontend_tool_means
         ToolDescription("open_url", "Mine.", {"type": "object"}),
     ]
     assert admit_brought(theirs, _own(add, open_url)) == ()
-    assert "ignoring brought tool add" in caplog.text
+    assert "ignoring request tool add" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -86,14 +86,14 @@ def test_the_policy_for_brought_tools_decides_and_in_doubt_a_person_is_asked() -
         return input["of"] == "secrets"
 
     for policy, asks in (("never", False), ("always", True), (only_secrets, False)):
-        rules = BroughtTools(policy)  # type: ignore[arg-type]
+        rules = RequestTools(policy)  # type: ignore[arg-type]
         offered = OfferedTools(LOCAL, make_toolbox(), brought=[shown], policy=rules)
         assert offered.asks(shown, {"of": "sales"}) is asks
-    doubtful = OfferedTools(LOCAL, make_toolbox(), brought=[shown], policy=BroughtTools(only_secrets))
+    doubtful = OfferedTools(LOCAL, make_toolbox(), brought=[shown], policy=RequestTools(only_secrets))
     assert doubtful.asks(shown, {"of": "secrets"})
     assert doubtful.asks(shown, {})
     with pytest.raises(BadSetting, match="'never', 'always' or a function"):
-        BroughtTools("sometimes")  # type: ignore[arg-type]
+        RequestTools("sometimes")  # type: ignore[arg-type]
 
 
 @requirement("hands:brought-tools")

@@ -28,9 +28,9 @@ async def test_a_deleted_thread_is_gone_with_its_run_and_its_calls(stage: MakeSt
     await on.told(run, StepFinished)
     call = await on.open_call()
     await on.service.delete(LOCAL, THREAD)
-    assert await on.service.thread(LOCAL, THREAD) is None
-    assert await on.service.find_run(LOCAL, THREAD) is None
-    assert await on.service.call_of(LOCAL, call.call_id) is None
+    assert await on.service.log.get_thread(LOCAL, THREAD) is None
+    assert await on.service.log.last_run(LOCAL, THREAD) is None
+    assert await on.service.log.get_call(LOCAL, call.call_id) is None
     await on.idle()
     assert text_in(await on.told(await on.say("again"))) == "Fresh."
 
@@ -40,16 +40,16 @@ async def test_another_owners_thread_is_not_deleted(stage: MakeStage) -> None:
     on = await stage(["Hello."])
     await on.told(await on.say("hi"))
     await on.service.delete(Owner("acme", "bob"), THREAD)
-    assert await on.service.thread(LOCAL, THREAD) is not None
+    assert await on.service.log.get_thread(LOCAL, THREAD) is not None
 
 
 async def test_threads_are_listed_and_renamed(stage: MakeStage) -> None:
     on = await stage(["Hello."])
     await on.told(await on.say("hi"))
     await on.service.rename(LOCAL, THREAD, "Greetings")
-    [thread] = await on.service.threads(LOCAL, limit=10)
+    [thread] = await on.service.log.threads_of(LOCAL, limit=10)
     assert (thread.thread_id, thread.title) == (THREAD, "Greetings")
-    assert await on.service.threads(Owner("acme", "bob"), limit=10) == []
+    assert await on.service.log.threads_of(Owner("acme", "bob"), limit=10) == []
 
 
 async def test_a_service_that_is_open_is_not_opened_twice(stage: MakeStage) -> None:

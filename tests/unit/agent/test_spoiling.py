@@ -10,7 +10,7 @@ from farhand import Agent, ScriptedModel
 from farhand.core.event import CallOpened, RunFinished
 from farhand.core.outcome import Success
 from farhand.core.principal import LOCAL
-from farhand.core.thread import Asked, AssistantMessage, Reasoning, ResultsMessage
+from farhand.core.thread import AssistantMessage, Reasoning, ResultsMessage, ToolCallPart
 from farhand.models.scripted import Ask, Moment, Step, Think
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, open_url
@@ -32,7 +32,7 @@ def spoiling(moment: Moment) -> Step:
 def spoil(message: object) -> None:
     values: list[object] = []
     if isinstance(message, AssistantMessage):
-        values += [part.input for part in message.parts if isinstance(part, Asked)]
+        values += [part.input for part in message.parts if isinstance(part, ToolCallPart)]
         values += [part.echo for part in message.parts if isinstance(part, Reasoning)]
     if isinstance(message, ResultsMessage):
         values += [each.input for each in message.results]
@@ -62,7 +62,7 @@ async def test_a_model_that_changes_what_it_is_shown_changes_no_record(
     for said, results in zip(steps[::2], steps[1::2], strict=True):
         assert isinstance(said, AssistantMessage)
         assert [part.echo for part in said.parts if isinstance(part, Reasoning)] == [THOUGHT]
-        assert [asked.input for asked in said.asked] == [NUMBERS, PAGE]
+        assert [asked.input for asked in said.tool_calls] == [NUMBERS, PAGE]
         assert isinstance(results, ResultsMessage)
         assert [(each.input, each.outcome) for each in results.results] == [
             (NUMBERS, Success(5)),

@@ -95,7 +95,7 @@ async def test_a_note_is_for_the_model_and_not_among_the_users_words(stage: Make
     started = await on.service.start(LOCAL, THREAD, message, hold_for=0.0)
     await on.told(started.run, RunFinished)
     assert (await on.messages())[0] == message
-    assert (await on.service.thread(LOCAL, THREAD)).title == "What is this?"  # type: ignore[union-attr]
+    assert (await on.service.log.get_thread(LOCAL, THREAD)).title == "What is this?"  # type: ignore[union-attr]
 
 
 async def test_an_approval_may_come_with_a_new_message(stage: MakeStage) -> None:

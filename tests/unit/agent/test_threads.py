@@ -134,7 +134,7 @@ async def test_a_thread_is_named_after_its_first_words(stage: MakeStage) -> None
     on = await stage(["Hello.", "Again."])
     await on.told(await on.say("  What is\nthe **weather** in " + "Oslo and " * 20))
     await on.told(await on.say("other"))
-    thread = await on.service.thread(LOCAL, THREAD)
+    thread = await on.service.log.get_thread(LOCAL, THREAD)
     assert thread is not None
     assert thread.title.startswith("What is the weather in Oslo and ")
     assert thread.title.endswith("…")

@@ -261,7 +261,7 @@ async def _answer(on: Stage, call_id: str, *items: Submission) -> Turn:
 
 
 async def _is_ready(on: Stage, call_id: str) -> bool:
-    call = await on.service.call_of(LOCAL, call_id)
+    call = await on.service.log.get_call(LOCAL, call_id)
     return call is not None and call.approval is not None and call.approval.answer is not None
 
 

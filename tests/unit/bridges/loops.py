@@ -9,7 +9,7 @@ import anthropic
 import openai
 
 from farhand.bridges.anthropic import anthropic_results, anthropic_tools
-from farhand.bridges.bridge import Where
+from farhand.bridges.bridge import ThreadOptions
 from farhand.bridges.far_tools import Hands
 from farhand.bridges.openai import chat_results, chat_tools, responses_outputs, responses_tools
 from farhand.models.scripted import Step
@@ -33,7 +33,7 @@ class Loop:
     def __init__(self, url: str, hands: Hands) -> None:
         raise NotImplementedError
 
-    async def run(self, history: History, **where: Unpack[Where[None]]) -> str:
+    async def run(self, history: History, **where: Unpack[ThreadOptions[None]]) -> str:
         raise NotImplementedError
 
 
@@ -44,7 +44,7 @@ class AnthropicLoop(Loop):
         self.client: anthropic.AsyncAnthropic = anthropic.AsyncAnthropic(api_key="key", base_url=url)
         self.hands = hands
 
-    async def run(self, history: History, **where: Unpack[Where[None]]) -> str:
+    async def run(self, history: History, **where: Unpack[ThreadOptions[None]]) -> str:
         while True:
             if isinstance(history[-1], str):
                 history[-1] = {"role": "user", "content": history[-1]}
@@ -73,7 +73,7 @@ class ResponsesLoop(Loop):
         self.client: openai.AsyncOpenAI = openai.AsyncOpenAI(api_key="key", base_url=url)
         self.hands = hands
 
-    async def run(self, history: History, **where: Unpack[Where[None]]) -> str:
+    async def run(self, history: History, **where: Unpack[ThreadOptions[None]]) -> str:
         while True:
             if isinstance(history[-1], str):
                 history[-1] = {"role": "user", "content": history[-1]}
@@ -101,7 +101,7 @@ class ChatLoop(Loop):
         self.client: openai.AsyncOpenAI = openai.AsyncOpenAI(api_key="key", base_url=url)
         self.hands = hands
 
-    async def run(self, history: History, **where: Unpack[Where[None]]) -> str:
+    async def run(self, history: History, **where: Unpack[ThreadOptions[None]]) -> str:
         while True:
             if isinstance(history[-1], str):
                 history[-1] = {"role": "user", "content": history[-1]}

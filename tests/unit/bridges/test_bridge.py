@@ -76,7 +76,7 @@ async def test_bad_input_and_an_unknown_tool_are_refused_before_anyone_is_asked(
         reply = await call_hand(stage.hands, tool, input, thread="t", key="t:1")
         assert isinstance(reply, ToolReply)
         assert reply.is_error
-    assert await stage.hands.service.open_calls(Owner("local", "me")) == []
+    assert await stage.hands.service.log.open_calls(Owner("local", "me")) == []
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ async def test_a_call_that_is_being_opened_when_its_run_is_cancelled_does_not_st
 async def test_a_cancelled_run_leaves_the_call_of_another_with_the_same_id_alone(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, store = "t:call_0", stage.hands.service.context.log.store
+    key, store = "t:call_0", stage.hands.service.log.store
     await call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key=key, within=0.0)
     find = store.find_call
 
@@ -197,14 +197,14 @@ async def test_a_call_whose_thread_is_deleted_while_somebody_attaches_is_gone_an
 ) -> None:
     service = stage.hands.service
     await call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:1", within=0.0)
-    find = service.context.log.get_requested
+    find = service.log.get_requested
 
     async def found_and_deleted(owner: Owner, request_id: str) -> Call | None:
         call = await find(owner, request_id)
         await service.delete(owner, "t")
         return call
 
-    monkeypatch.setattr(service.context.log, "get_requested", found_and_deleted)
+    monkeypatch.setattr(service.log, "get_requested", found_and_deleted)
     gone = await attach(stage.hands, "t:1")
     assert gone.text == "This call was cancelled and has no result: the call no longer exists."
     monkeypatch.undo()
@@ -228,7 +228,7 @@ async def test_of_two_runs_that_hold_the_same_call_one_may_be_cancelled(stage: S
 
 
 async def _is_awaited_by(stage: Stage, call: Call, callers: int) -> bool:
-    return stage.hands.service.context.log.broker.count(call.call_id) == callers
+    return stage.hands.service.log.broker.count(call.call_id) == callers
 
 
 async def test_the_claims_of_a_principal_reach_the_tool() -> None:

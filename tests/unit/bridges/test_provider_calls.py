@@ -100,7 +100,7 @@ async def test_bad_input_goes_back_to_the_model_before_anyone_is_asked(
     async with looping(kind, stage, ask) as loop:
         text = await loop.run(["Pay"], thread="t")
     assert "amount" in text or "There is no tool 'play'" in text
-    assert await stage.hands.service.open_calls(Owner("local", "me")) == []
+    assert await stage.hands.service.log.open_calls(Owner("local", "me")) == []
 
 
 @requirement("bridges:cancel")

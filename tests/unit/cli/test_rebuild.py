@@ -44,7 +44,7 @@ def test_what_differs_is_counted_and_then_corrected(
     assert (code, out.splitlines()[0]) == (0, "look-up tables rebuilt from the logs")
     assert _execute(path, "SELECT call_id, settled_at FROM calls") == [("call_1", None)]
     code, out, _ = said(capsys, monkeypatch, "rebuild", "--store", address, "--json")
-    assert (code, json.loads(out)) == (0, {"threads": 2, "rows": 0, "dryRun": False, "leftOut": []})
+    assert (code, json.loads(out)) == (0, {"threads": 2, "rows": 0, "dryRun": False, "skipped": []})
 
 
 def test_a_thread_that_cannot_be_read_is_named_and_the_code_is_1(
@@ -57,7 +57,7 @@ def test_a_thread_that_cannot_be_read_is_named_and_the_code_is_1(
     assert "error: thread t2 of acme/ann: Row 1 of a thread's log cannot be read" in err
     assert "rows     0 differed" in out
     code, out, _ = said(capsys, monkeypatch, "rebuild", "--store", address, "--json")
-    [left] = json.loads(out)["leftOut"]
+    [left] = json.loads(out)["skipped"]
     assert (code, left["tenant"], left["subject"], left["threadId"]) == (1, "acme", "ann", "t2")
 
 

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ async def test_a_tool_is_offered_with_its_time_its_title_and_the_wish_to_ask_fir
 
         client.add("count", "Counts.", {"type": "object"}, lambda: 3, timeout_sec=5)
         async with running(client):
-            tools = {tool.name: tool for tool in server.app.registry.tools(LOCAL)}
+            tools = {tool.name: tool for tool in server.app.sessions.registry.tools(LOCAL)}
             asked, plain = tools["client_notes_run_tests"], tools["client_notes_count"]
             assert (asked.timeout_sec, asked.needs_approval, asked.title) == (300.0, True, "Run the tests")
             assert (plain.timeout_sec, plain.needs_approval, plain.title) == (5.0, False, None)
@@ -76,7 +77,7 @@ async def test_the_return_type_is_the_output_schema_that_the_server_checks() -> 
             return {"words": len(text.split()) if text else "none"}  # type: ignore[dict-item]
 
         async with running(client):
-            [tool] = server.app.registry.tools(LOCAL)
+            [tool] = server.app.sessions.registry.tools(LOCAL)
             assert tool.output_schema is not None
             assert tool.output_schema["additionalProperties"] == {"type": "integer"}
             assert await call(server, "count", {"text": "a b"}) == Success({"words": 2})
@@ -282,13 +283,13 @@ async def test_progress_tells_the_server_that_the_call_is_worked_on() -> None:
         async with running(client), asyncio.TaskGroup() as group:
             outcome = group.create_task(call(server, "work", {"text": "a"}))
             await asyncio.to_thread(begun.wait, 10)
-            [open_call] = await server.service.open_calls(LOCAL)
+            [open_call] = await server.service.log.open_calls(LOCAL)
             assert open_call.take is not None
             first = open_call.take.until
             report.set()
 
             async def renewed() -> bool:
-                [now] = await server.service.open_calls(LOCAL)
+                [now] = await server.service.log.open_calls(LOCAL)
                 return now.take is not None and now.take.until > first
 
             await eventually(renewed)
@@ -334,7 +335,7 @@ async def _taken(server: Served) -> Call:
     """The one call that is open, once the client has it."""
 
     async def look() -> list[Call]:
-        return [found for found in await server.service.open_calls(LOCAL) if found.take is not None]
+        return [found for found in await server.service.log.open_calls(LOCAL) if found.take is not None]
 
     [taken] = await eventually(look)
     return taken
@@ -517,3 +518,28 @@ def test_a_missing_library_is_one_line_that_says_what_to_install(library: str) -
     assert ran.returncode == 1
     last = ran.stderr.strip().splitlines()[-1]
     assert last.endswith("is not installed. Install it: pip install 'farhand[client]'.")
+
+
+# Any: what a program without a type checker may pass
+@pytest.mark.parametrize(
+    ("argument", "value"),
+    [
+        ("url", 5),
+        ("url", "127.0.0.1:8787"),
+        ("client_id", 5),
+        ("client_id", "my notes"),
+        ("token", 5),
+        ("token", "secret\n"),
+        ("at_once", "two"),
+        ("at_once", 0),
+        ("grace_sec", "5"),
+        ("finish_within", -1),
+        ("finish_within", "5"),
+    ],
+)
+def test_an_argument_that_cannot_be_used_is_refused_when_the_client_is_made(
+    argument: str, value: Any
+) -> None:
+    arguments: dict[str, Any] = {"url": "http://127.0.0.1:8787", "client_id": "notes"}
+    with pytest.raises(BadSetting):
+        Client(**arguments | {argument: value})

@@ -157,7 +157,7 @@ async def test_a_handler_whose_call_ended_while_the_line_was_down_stops_when_it_
                 outcome = group.create_task(call(server, "slow", {"text": "a"}))
                 await started.wait()
                 await relay.down()
-                [lost] = await server.service.open_calls(LOCAL)
+                [lost] = await server.service.log.open_calls(LOCAL)
                 await server.service.desk.settle(LOCAL, Result(call_id=lost.call_id, outcome=Success("hand")))
                 assert await outcome == Success("hand")
             assert not ended.is_set()

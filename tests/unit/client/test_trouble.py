@@ -69,7 +69,7 @@ async def test_people_who_watch_hear_how_far_a_call_is() -> None:
             return text
 
         async def progress() -> list[CallProgressed]:
-            page = await server.service.context.log.feed(LOCAL, after=0, limit=100)
+            page = await server.service.log.feed(LOCAL, after=0, limit=100)
             return [news.event for news in page if isinstance(news.event, CallProgressed)]
 
         async with running(client), asyncio.TaskGroup() as group:
@@ -97,7 +97,7 @@ async def test_a_handler_that_talks_without_end_is_told_on_now_and_then() -> Non
 
         async with running(client):
             assert await call(server, "chatty", {"text": "done"}) == Success("done")
-        page = await server.service.context.log.feed(LOCAL, after=0, limit=1_000)
+        page = await server.service.log.feed(LOCAL, after=0, limit=1_000)
         assert len([news for news in page if isinstance(news.event, CallProgressed)]) < 50
 
 

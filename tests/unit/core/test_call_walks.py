@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from farhand.core.approval import Answer
 from farhand.core.call import Call, Phase
 from farhand.core.decide import calls
-from farhand.core.decide.calls import Checked, Reply
+from farhand.core.decide.calls import CheckedResult, Reply
 from farhand.core.decide.decision import Decision
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
 from farhand.core.result import Result
@@ -38,7 +38,7 @@ def _take(holder: str) -> Try:
 
 
 def _settle(outcome: Outcome) -> Try:
-    checked = Checked(Result(call_id="call_1", outcome=outcome), outcome)
+    checked = CheckedResult(Result(call_id="call_1", outcome=outcome), outcome)
     return lambda thread, now: calls.settle(thread, checked, now=now)
 
 

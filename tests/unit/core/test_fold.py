@@ -33,7 +33,7 @@ from farhand.core.fold import SETTLED_KEPT
 from farhand.core.outcome import Failure, Success
 from farhand.core.run import RunState
 from farhand.core.state import ThreadState
-from farhand.core.thread import Asked, AssistantMessage, Reasoning, ResultsMessage, Text, UserMessage
+from farhand.core.thread import AssistantMessage, Reasoning, ResultsMessage, Text, ToolCallPart, UserMessage
 from farhand.core.tool import Executor
 from tests.unit.core.thread_builder import PAGE, SERVER_TOOL, Story, asks_for, said
 from tests.unit.core.thread_log import ANN
@@ -102,7 +102,7 @@ def test_a_rejected_call_has_its_outcome_at_once_and_the_model_reads_its_input_a
     message, results = story.thread.messages[-2:]
     assert isinstance(message, AssistantMessage)
     assert isinstance(results, ResultsMessage)
-    assert message.asked == (Asked("call_1", "nothing", "not json"),)
+    assert message.tool_calls == (ToolCallPart("call_1", "nothing", "not json"),)
     assert results.results[0].outcome == Failure("no such tool")
     assert story.call("call_1").input == {}
 
@@ -135,7 +135,7 @@ def test_two_blocks_of_text_around_a_call_keep_their_order() -> None:
     story.step(asks_for("call_1"))
     [_, message] = story.thread.messages
     assert isinstance(message, AssistantMessage)
-    assert [type(part) for part in message.parts] == [Text, Asked, Text, Asked]
+    assert [type(part) for part in message.parts] == [Text, ToolCallPart, Text, ToolCallPart]
 
 
 def test_a_new_run_forgets_settled_calls_and_keeps_open_ones() -> None:

@@ -24,14 +24,14 @@ from farhand.core.principal import (
 from farhand.core.run import Run, RunState
 from farhand.core.settings import check_wait
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     File,
     Reasoning,
-    Resolved,
     ResultsMessage,
     Text,
     Thread,
+    ToolCallPart,
+    ToolResultPart,
     Used,
     UserMessage,
     apart,
@@ -160,16 +160,16 @@ def test_messages_of_a_run_have_ids_that_tell_step_and_side() -> None:
 
 
 def test_a_step_knows_the_calls_it_asked_for_in_order() -> None:
-    calls = [Asked("call_1", "a", {}), Asked("call_2", "b", {})]
+    calls = [ToolCallPart("call_1", "a", {}), ToolCallPart("call_2", "b", {})]
     step = AssistantMessage("run_1", 1, (Text("x"), calls[0], Reasoning("y"), calls[1]))
-    assert step.asked == tuple(calls)
+    assert step.tool_calls == tuple(calls)
 
 
 def test_the_text_of_a_message_is_its_text_parts() -> None:
     file = File("blob_1", "a.png", "image/png", 3)
     assert text_of(UserMessage("m", (Text("a"), file, Text("b")))) == "ab"
     assert text_of(AssistantMessage("run_1", 1, (Reasoning("no"), Text("yes")))) == "yes"
-    assert text_of(ResultsMessage("run_1", 1, (Resolved("call_1", "a", {}, Success("no")),))) == ""
+    assert text_of(ResultsMessage("run_1", 1, (ToolResultPart("call_1", "a", {}, Success("no")),))) == ""
 
 
 @requirement("calls:what-was-approved")
@@ -235,14 +235,14 @@ def test_a_copy_of_a_message_shares_nothing_that_can_be_changed() -> None:
     said = UserMessage("m1", (Text("hi"),))
     input, echo, output = {"urls": ["a"]}, {"sealed": ["x"]}, {"rows": ["1"]}
     answer = AssistantMessage(
-        "run_1", 1, (Text("a"), Reasoning("b"), Reasoning("c", echo), Asked("call_1", "t", input))
+        "run_1", 1, (Text("a"), Reasoning("b"), Reasoning("c", echo), ToolCallPart("call_1", "t", input))
     )
     results = ResultsMessage(
         "run_1",
         1,
         (
-            Resolved("call_1", "t", input, Success(output)),
-            Resolved("call_2", "t", input, Failure("no")),
+            ToolResultPart("call_1", "t", input, Success(output)),
+            ToolResultPart("call_2", "t", input, Failure("no")),
         ),
     )
     assert apart(said) is said

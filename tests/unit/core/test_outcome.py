@@ -14,8 +14,8 @@ from farhand.core.outcome import (
     Cancelled,
     Denied,
     Failure,
+    ModelText,
     Outcome,
-    Seen,
     Success,
     TimedOut,
     canonical,
@@ -93,26 +93,26 @@ def test_an_outcome_knows_its_kind(outcome: Outcome, kind: str) -> None:
 @pytest.mark.parametrize(
     ("outcome", "seen"),
     [
-        (Success("sunny"), Seen("sunny")),
-        (Success(None), Seen("null")),
-        (Success({"b": 1, "a": "ü"}), Seen('{"a":"ü","b":1}')),
-        (Failure('a "b"'), Seen('{"status":"failed","errorText":"a \\"b\\""}', is_error=True)),
-        (TimedOut(60.0), Seen('{"status":"timeout"}', is_error=True)),
-        (Denied(), Seen("The user denied this call; it was not executed.", is_error=True)),
+        (Success("sunny"), ModelText("sunny")),
+        (Success(None), ModelText("null")),
+        (Success({"b": 1, "a": "ü"}), ModelText('{"a":"ü","b":1}')),
+        (Failure('a "b"'), ModelText('{"status":"failed","errorText":"a \\"b\\""}', is_error=True)),
+        (TimedOut(60.0), ModelText('{"status":"timeout"}', is_error=True)),
+        (Denied(), ModelText("The user denied this call; it was not executed.", is_error=True)),
         (
             Denied("too dear"),
-            Seen(
+            ModelText(
                 "The user denied this call; it was not executed. They gave this reason: too dear",
                 is_error=True,
             ),
         ),
         (
             Cancelled("the user moved on"),
-            Seen("This call was cancelled and has no result: the user moved on.", is_error=True),
+            ModelText("This call was cancelled and has no result: the user moved on.", is_error=True),
         ),
     ],
 )
-def test_the_model_is_told_each_outcome_in_words(outcome: Outcome, seen: Seen) -> None:
+def test_the_model_is_told_each_outcome_in_words(outcome: Outcome, seen: ModelText) -> None:
     assert seen_by_model(outcome) == seen
 
 
@@ -134,7 +134,7 @@ def test_people_are_told_why_there_is_no_output(outcome: Outcome, sentence: str)
 
 def test_the_model_sees_a_result_up_to_its_limit_and_a_mark_where_it_was_cut() -> None:
     fits = "a" * MODEL_SEES_AT_MOST
-    assert seen_by_model(Success(fits)) == Seen(fits)
+    assert seen_by_model(Success(fits)) == ModelText(fits)
     assert seen_by_model(Success(fits + "b")).text == (
         f"{fits}\n[cut here: {MODEL_SEES_AT_MOST + 1} bytes in total, showing the first {MODEL_SEES_AT_MOST}]"
     )

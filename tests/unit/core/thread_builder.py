@@ -5,7 +5,7 @@ from __future__ import annotations
 from farhand.core.approval import Answer
 from farhand.core.call import Call
 from farhand.core.decide import calls, runs
-from farhand.core.decide.calls import Checked, Reply
+from farhand.core.decide.calls import CheckedResult, Reply
 from farhand.core.decide.direct import open_direct
 from farhand.core.decide.opening import Opening
 from farhand.core.decide.runs import Beginning, StepResult
@@ -77,7 +77,7 @@ class Story:
         return self.thread.calls[opening.call_id]
 
     def settle(self, call_id: str, outcome: Outcome, *, checked: Outcome | None = None) -> Receipt:
-        result = Checked(Result(call_id=call_id, outcome=outcome), checked or outcome)
+        result = CheckedResult(Result(call_id=call_id, outcome=outcome), checked or outcome)
         return self.log.do(lambda thread, now: calls.settle(thread, result, now=now))
 
     def answer(self, approval_id: str, answer: Answer) -> Receipt:

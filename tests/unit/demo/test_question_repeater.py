@@ -6,7 +6,15 @@ import json
 from collections.abc import Mapping
 
 from farhand.core.outcome import Outcome, Success, TimedOut
-from farhand.core.thread import Asked, AssistantMessage, Message, Resolved, ResultsMessage, Text, UserMessage
+from farhand.core.thread import (
+    AssistantMessage,
+    Message,
+    ResultsMessage,
+    Text,
+    ToolCallPart,
+    ToolResultPart,
+    UserMessage,
+)
 from farhand.demo.agent import SCRIPT
 from farhand.demo.question_repeater import QuestionRepeater
 from farhand.models.base import CallDone, CallStart, Prompt
@@ -36,18 +44,20 @@ class Chat:
             self._messages.append(AssistantMessage("run", step, parts))
             if not calls:
                 return asked, words
-            results = [Resolved(each.call_id, each.tool, each.input, answers[each.tool]) for each in calls]
+            results = [
+                ToolResultPart(each.call_id, each.tool, each.input, answers[each.tool]) for each in calls
+            ]
             self._messages.append(ResultsMessage("run", step, tuple(results)))
         raise AssertionError("the script never comes to an end")
 
-    async def _step(self) -> tuple[str, tuple[Asked, ...]]:
+    async def _step(self) -> tuple[str, tuple[ToolCallPart, ...]]:
         events = [event async for event in MODEL.stream(Prompt(tuple(self._messages)))]
         names = {event.index: event.tool for event in events if isinstance(event, CallStart)}
         calls = []
         for event in events:
             if isinstance(event, CallDone):
                 self._calls += 1
-                calls.append(Asked(f"call_{self._calls}", names[event.index], json.loads(event.input)))
+                calls.append(ToolCallPart(f"call_{self._calls}", names[event.index], json.loads(event.input)))
         return text_in(events), tuple(calls)
 
 

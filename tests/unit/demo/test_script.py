@@ -9,7 +9,15 @@ from typing import TypeAlias
 import pytest
 
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
-from farhand.core.thread import Asked, AssistantMessage, Message, Resolved, ResultsMessage, Text, UserMessage
+from farhand.core.thread import (
+    AssistantMessage,
+    Message,
+    ResultsMessage,
+    Text,
+    ToolCallPart,
+    ToolResultPart,
+    UserMessage,
+)
 from farhand.demo import lamp
 from farhand.demo.agent import SCRIPT, STARTERS, toolbox
 from farhand.demo.browser import FRONTEND_TOOLS
@@ -92,7 +100,7 @@ PROMPTS = {
     "Two things at once": (["ask_text", "pick_color"], "Thank you, Ada. #AABBCC suits you."),
 }
 
-Answer: TypeAlias = Callable[[Asked], Outcome]
+Answer: TypeAlias = Callable[[ToolCallPart], Outcome]
 
 
 class Play:
@@ -100,7 +108,7 @@ class Play:
 
     def __init__(self, prompt: str) -> None:
         self.messages: list[Message] = [UserMessage("m1", (Text(prompt),))]
-        self.asked: list[Asked] = []
+        self.asked: list[ToolCallPart] = []
 
     async def until_answered(self, answer: Answer) -> str:
         for step in range(1, 9):
@@ -108,22 +116,25 @@ class Play:
             if not asked:
                 return text
             self.messages.append(AssistantMessage("run_1", step, asked))
-            results = tuple(Resolved(call.call_id, call.tool, call.input, answer(call)) for call in asked)
+            results = tuple(
+                ToolResultPart(call.call_id, call.tool, call.input, answer(call)) for call in asked
+            )
             self.messages.append(ResultsMessage("run_1", step, results))
         raise AssertionError("the script never comes to an end")
 
-    async def _step(self, step: int) -> tuple[str, tuple[Asked, ...]]:
+    async def _step(self, step: int) -> tuple[str, tuple[ToolCallPart, ...]]:
         events = [event async for event in MODEL.stream(Prompt(self.messages))]
         names = {event.index: event.tool for event in events if isinstance(event, CallStart)}
         done = [event for event in events if isinstance(event, CallDone)]
         asked = tuple(
-            Asked(f"call_{step}_{call.index}", names[call.index], json.loads(call.input)) for call in done
+            ToolCallPart(f"call_{step}_{call.index}", names[call.index], json.loads(call.input))
+            for call in done
         )
         self.asked += asked
         return text_in(events), asked
 
 
-def succeed(call: Asked) -> Outcome:
+def succeed(call: ToolCallPart) -> Outcome:
     return Success(OUTPUTS[call.tool])
 
 
@@ -195,7 +206,7 @@ async def test_a_no_changes_how_the_talk_goes_on(prompt: str, said: str) -> None
 
 
 async def test_a_place_that_was_typed_is_taken_instead_of_coordinates() -> None:
-    def typed(call: Asked) -> Outcome:
+    def typed(call: ToolCallPart) -> Outcome:
         return Success({"place": "Bergen"}) if call.tool == "get_location" else succeed(call)
 
     play = Play("weather here")
@@ -207,7 +218,7 @@ async def test_a_place_that_was_typed_is_taken_instead_of_coordinates() -> None:
 LAMP = "The street lamp outside number 14 is dead."
 
 
-def opened(call: Asked) -> Outcome:
+def opened(call: ToolCallPart) -> Outcome:
     """The page answers with the address that it opened."""
     assert isinstance(call.input, dict)
     return Success({"url": call.input["url"], "viewKey": "v1"})
@@ -224,7 +235,7 @@ def opened(call: Asked) -> Outcome:
 async def test_the_lamp_report_has_the_place_as_typed_and_a_photo_only_if_there_is_one(
     location: dict[str, object], place: str, photo: Outcome
 ) -> None:
-    def answer(call: Asked) -> Outcome:
+    def answer(call: ToolCallPart) -> Outcome:
         match call.tool:
             case "get_location":
                 return Success(location)
@@ -249,7 +260,7 @@ async def test_the_lamp_report_has_the_place_as_typed_and_a_photo_only_if_there_
 
 
 async def test_a_form_that_is_not_opened_again_does_not_stop_the_report() -> None:
-    def answer(call: Asked) -> Outcome:
+    def answer(call: ToolCallPart) -> Outcome:
         is_again = call.tool == "open_url" and "urgency=" in str(call.input)
         return Failure("skipped by the user") if is_again else succeed(call)
 
@@ -264,7 +275,7 @@ async def test_a_form_that_is_not_opened_again_does_not_stop_the_report() -> Non
     ],
 )
 async def test_a_wrong_call_is_told_by_the_tools_and_passed_on(prompt: str, answer: str) -> None:
-    def checked(call: Asked) -> Outcome:
+    def checked(call: ToolCallPart) -> Outcome:
         return TOOLS.check(call.tool, call.input) or succeed(call)
 
     assert answer in await Play(prompt).until_answered(checked)

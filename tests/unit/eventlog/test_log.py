@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from farhand.core.approval import Answer
 from farhand.core.call import Call, ProgramRequest
 from farhand.core.decide import calls, runs
-from farhand.core.decide.calls import Checked, Reply
+from farhand.core.decide.calls import CheckedResult, Reply
 from farhand.core.event import CallProgressed, ClientRegistered, TextAdded
 from farhand.core.file import StoredFile
 from farhand.core.outcome import Success
@@ -230,7 +230,7 @@ async def test_a_file_that_a_result_refers_to_goes_with_its_thread(
         assert await story.log.files.put(file, 0, [b"x"], is_last=True)
     await story.open_direct(asks_for("call_1", direct=True))
     outcome = Success({"file": {"ref": kept.ref}})
-    checked = Checked(Result(call_id="call_1", outcome=outcome), outcome)
+    checked = CheckedResult(Result(call_id="call_1", outcome=outcome), outcome)
     await story.log.decide(ANN, "t1", lambda thread, now: calls.settle(thread, checked, now=now))
     clock.advance(100)
     await story.log.purge(before=clock.now())
@@ -307,8 +307,8 @@ async def test_a_purge_keeps_messages_in_a_snapshot_and_removes_the_rows(
     await story.finish(text="Good day")
     messages = await story.log.messages(ANN, "t1")
     clock.advance(100)
-    assert (await story.log.purge(before=clock.now(), dry_run=True)).journals == 1
-    assert (await story.log.purge(before=clock.now())).journals == 1
+    assert (await story.log.purge(before=clock.now(), dry_run=True)).runs == 1
+    assert (await story.log.purge(before=clock.now())).runs == 1
     again = EventLog(story.log.store)
     assert await again.messages(ANN, "t1") == messages
     assert (await again.store.load(ANN, "t1", after=0)).rows == ()
@@ -401,5 +401,5 @@ async def test_closing_stores_what_waits(store: Store) -> None:
 
 
 async def _settle(story: ThreadStory, call_id: str) -> Receipt:
-    checked = Checked(Result(call_id=call_id, outcome=Success(1)), Success(1))
+    checked = CheckedResult(Result(call_id=call_id, outcome=Success(1)), Success(1))
     return await story.log.decide(ANN, "t1", lambda thread, now: calls.settle(thread, checked, now=now))

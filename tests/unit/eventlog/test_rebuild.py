@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from farhand.core.call import ProgramRequest
 from farhand.core.decide import calls, runs
-from farhand.core.decide.calls import Checked
+from farhand.core.decide.calls import CheckedResult
 from farhand.core.outcome import Success
 from farhand.core.principal import Owner
 from farhand.core.result import Result
@@ -188,7 +188,7 @@ async def test_of_two_calls_of_a_thread_with_one_request_id_the_last_has_it(
 
 
 async def _settle(story: ThreadStory, call_id: str) -> None:
-    checked = Checked(Result(call_id=call_id, outcome=Success(1)), Success(1))
+    checked = CheckedResult(Result(call_id=call_id, outcome=Success(1)), Success(1))
     await story.log.decide(ANN, "t1", lambda thread, now: calls.settle(thread, checked, now=now))
 
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from farhand.core.decide import calls
-from farhand.core.decide.calls import Checked
+from farhand.core.decide.calls import CheckedResult
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import opened
 from farhand.core.event import ThreadCreated
@@ -61,4 +61,4 @@ def _open(thread: ThreadState, now: float) -> Decision[None]:
 
 def _settle(thread: ThreadState, now: float) -> Decision[Receipt]:
     result = Result(call_id="call_1", outcome=Success("late"))
-    return calls.settle(thread, Checked(result, result.outcome), now=now)
+    return calls.settle(thread, CheckedResult(result, result.outcome), now=now)

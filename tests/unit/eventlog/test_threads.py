@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Coroutine, Sequence
 import pytest
 
 from farhand.core.decide import calls, runs
-from farhand.core.decide.calls import Checked
+from farhand.core.decide.calls import CheckedResult
 from farhand.core.decide.decision import Decision
 from farhand.core.event import TextAdded, ThreadCreated, ThreadRenamed
 from farhand.core.outcome import Success
@@ -459,7 +459,7 @@ def _in_time(limit: float) -> Command[bool]:
 
 
 def _settle(value: str) -> Command[Receipt]:
-    checked = Checked(Result(call_id="call_1", outcome=Success(value)), Success(value))
+    checked = CheckedResult(Result(call_id="call_1", outcome=Success(value)), Success(value))
     return lambda thread, now: calls.settle(thread, checked, now=now)
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from farhand.core.outcome import Outcome
-from farhand.core.thread import Asked, AssistantMessage, Message, Resolved, ResultsMessage, Text, UserMessage
+from farhand.core.thread import (
+    AssistantMessage,
+    Message,
+    ResultsMessage,
+    Text,
+    ToolCallPart,
+    ToolResultPart,
+    UserMessage,
+)
 from farhand.core.tool import Tool
 from farhand.models.base import Model, ModelEvent, Prompt, TextDelta
 
@@ -16,7 +24,7 @@ class Talk:
     def __init__(self, text: str) -> None:
         self.messages: list[Message] = []
         self._calls = 0
-        self._open: list[Asked] = []
+        self._open: list[ToolCallPart] = []
         self.user(text)
 
     def user(self, text: str) -> Talk:
@@ -28,14 +36,16 @@ class Talk:
         return self
 
     def asked(self, *tools: str) -> Talk:
-        self._open = [Asked(f"call_{self._calls + n}", tool, {"n": n}) for n, tool in enumerate(tools)]
+        self._open = [ToolCallPart(f"call_{self._calls + n}", tool, {"n": n}) for n, tool in enumerate(tools)]
         self._calls += len(tools)
         self.messages.append(AssistantMessage("run_1", len(self.messages), tuple(self._open)))
         return self
 
     def got(self, *outcomes: Outcome) -> Talk:
         pairs = zip(self._open, outcomes, strict=True)
-        resolved = tuple(Resolved(call.call_id, call.tool, call.input, outcome) for call, outcome in pairs)
+        resolved = tuple(
+            ToolResultPart(call.call_id, call.tool, call.input, outcome) for call, outcome in pairs
+        )
         self.messages.append(ResultsMessage("run_1", len(self.messages), resolved))
         return self
 

@@ -5,13 +5,13 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farhand.core.thread import Asked, AssistantMessage
+from farhand.core.thread import AssistantMessage, ToolCallPart
 from farhand.models.prompt_encoding import ToolNames, call_ids
 from tests.requirement import requirement
 
 
 def step(*calls: tuple[str, str | None]) -> AssistantMessage:
-    parts = tuple(Asked(call_id, "look", {}, theirs) for call_id, theirs in calls)
+    parts = tuple(ToolCallPart(call_id, "look", {}, theirs) for call_id, theirs in calls)
     return AssistantMessage("run_1", 1, parts)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from farhand.server import app as app_module
+from farhand.server import runtime as runtime_module
 from farhand.server.static_files import load_pages
 
 
@@ -16,5 +16,5 @@ def built_pages(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mo
     folder = tmp_path_factory.mktemp("pages")
     (folder / "index.html").write_text("<title>chat</title>")
     (folder / "inspector.html").write_text("<title>inspector</title>")
-    monkeypatch.setattr(app_module, "load_pages", lambda: load_pages(folder))
+    monkeypatch.setattr(runtime_module, "load_pages", lambda: load_pages(folder))
     return folder

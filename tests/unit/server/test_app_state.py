@@ -20,7 +20,7 @@ async def test_every_refusal_is_counted_by_its_face_and_its_reason() -> None:
         await ask(app, visit(known, method="POST", path="/api/tools/ack"))
         await ask(app, visit(known, method="PUT", path="/api/tools/ack"))
         await ask(app, visit(known, method="GET", path="/api/inbox"))
-        assert app.state.refusals == {
+        assert app.refusals == {
             ("threads", "unauthenticated"): 3,
             ("ack", "wrong_type"): 1,
             ("ack", "wrong_method"): 1,
@@ -40,4 +40,4 @@ async def test_a_rate_limit_is_counted_and_says_when_to_retry() -> None:
         replies = [await ask(app, visit(method="POST", path="/api/tools/ack")) for _ in range(2)]
         assert [reply.status for reply in replies] == [415, 429]
         assert replies[1].headers["retry-after"] == "1"
-        assert app.state.refusals["ack", "too_many"] == 1
+        assert app.refusals["ack", "too_many"] == 1

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from farhand import Agent, ScriptedModel, create_app
-from farhand.server import app as app_module
+from farhand.server import runtime as runtime_module
 from farhand.server.app import App
 from farhand.server.static_files import BuiltPages, load_pages
 from tests.requirement import requirement
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 async def started(ui: BuiltPages, monkeypatch: pytest.MonkeyPatch) -> App:
-    monkeypatch.setattr(app_module, "load_pages", lambda: ui)
+    monkeypatch.setattr(runtime_module, "load_pages", lambda: ui)
     app = create_app(Agent(model=ScriptedModel(["Hi."])), store="memory:")
     await app.start()
     return app
@@ -131,7 +131,7 @@ async def test_nothing_but_the_assets_is_served(app: App, path: str) -> None:
 async def test_a_switched_off_chat_page_is_unknown_and_the_rest_stays(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "load_pages", lambda: load_pages(folder))
+    monkeypatch.setattr(runtime_module, "load_pages", lambda: load_pages(folder))
     app = create_app(Agent(model=ScriptedModel(["Hi."])), store="memory:", page=False)
     await app.start()
     try:
@@ -150,7 +150,7 @@ async def test_a_switched_off_chat_page_is_unknown_and_the_rest_stays(
 async def test_a_page_may_load_the_logo_that_its_agent_names(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(app_module, "load_pages", lambda: load_pages(folder))
+    monkeypatch.setattr(runtime_module, "load_pages", lambda: load_pages(folder))
     logo = "https://cdn.example/a;b,c.png?size=2#x"
     app = create_app(Agent(model=ScriptedModel(["Hi."]), logo=logo), store="memory:")
     await app.start()

@@ -32,7 +32,7 @@ async def test_others_write_while_a_purge_goes_on(sqlite: SqliteStore, fixture: 
     while not purging.done():
         await fixture.append("t2")
         written += 1
-    assert (await purging).news == 30
+    assert (await purging).feed_entries == 30
     assert written > 5
     assert (await sqlite.load(ANN, "t1", after=0)).rows == ()
 
@@ -61,14 +61,14 @@ async def test_feeds_of_many_owners_are_purged_each_by_its_own_age(
     fixture.clock.advance(100)
     limit = fixture.clock.now()
     await sqlite.add_to_feed(BOB, b"young")
-    assert (await sqlite.purge(before=limit)).news == 4 * len(owners)
+    assert (await sqlite.purge(before=limit)).feed_entries == 4 * len(owners)
     assert await sqlite.feed_span(ANN) == (5, 4)
     assert await sqlite.feed_span(BOB) == (5, 5)
-    assert (await sqlite.purge(before=limit)).news == 0
+    assert (await sqlite.purge(before=limit)).feed_entries == 0
     # what follows on a purged end is purged in its turn
     await sqlite.add_to_feed(ANN, b"later")
     fixture.clock.advance(100)
-    assert (await sqlite.purge(before=fixture.clock.now())).news == 2
+    assert (await sqlite.purge(before=fixture.clock.now())).feed_entries == 2
     assert await sqlite.feed_span(ANN) == (6, 5)
 
 
@@ -108,7 +108,7 @@ async def test_what_another_process_purges_as_it_is_stays_purged(path: Path, clo
     await store.close()
     clock.advance(100)
     tool = await SqliteStore.open(str(path), clock, as_is=True)
-    assert (await tool.purge(before=clock.now())).news == 2
+    assert (await tool.purge(before=clock.now())).feed_entries == 2
     await tool.close()
     again = await SqliteStore.open(str(path), clock)
     assert await again.feed_span(ANN) == (3, 2)

@@ -56,7 +56,7 @@ class Reply(Struct, frozen=True, gc=False):
     """The claims of that person."""
 
 
-class Checked(Struct, frozen=True, gc=False):
+class CheckedResult(Struct, frozen=True, gc=False):
     """A far hand's result with its outcome after the output was checked against the schema."""
 
     result: Result
@@ -110,7 +110,7 @@ class Plan:
 # --------------------------------------------------------------------- results and answers from afar
 
 
-def settle(thread: ThreadState, checked: Checked, *, now: float) -> Decision[Receipt]:
+def settle(thread: ThreadState, checked: CheckedResult, *, now: float) -> Decision[Receipt]:
     """A far hand's result. The first one that is stored wins, whoever has taken the call: a take only keeps
     others from doing the same work."""
     plan = Plan(thread, now)
@@ -126,7 +126,7 @@ def approve(thread: ThreadState, reply: Reply, *, now: float, timeouts: Timeouts
 
 
 def accept(
-    thread: ThreadState, brought: Sequence[Checked | Reply], *, now: float, timeouts: Timeouts
+    thread: ThreadState, brought: Sequence[CheckedResult | Reply], *, now: float, timeouts: Timeouts
 ) -> Decision[list[Receipt]]:
     """All submissions of one message: those that are accepted are accepted together."""
     plan = Plan(thread, now)
@@ -139,7 +139,7 @@ def accept(
     return plan.decision(receipts)
 
 
-def _settle(plan: Plan, checked: Checked) -> Receipt:
+def _settle(plan: Plan, checked: CheckedResult) -> Receipt:
     result = checked.result
     call = plan.call(result.call_id)
     # nobody else answers for a server tool

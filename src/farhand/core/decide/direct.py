@@ -155,12 +155,12 @@ class QuestionChanged(Struct, frozen=True, gc=False):
     """The same question was asked before, of another tool or with another input."""
 
 
-Asked = Call | NoRoom | AskerGone | QuestionChanged
+OpenedQuestion = Call | NoRoom | AskerGone | QuestionChanged
 
 
 def open_question(
     thread: ThreadState, opening: Opening, holder: str, *, now: float, settings: Settings, room: int
-) -> Decision[Asked]:
+) -> Decision[OpenedQuestion]:
     """The opened question, or the existing one if a tool that is run again asked it before. `holder` runs the
     tool that asks. While a question is open, the deadline of that tool is out of reach."""
     assert opening.parent is not None, "a question names the call that asks it"

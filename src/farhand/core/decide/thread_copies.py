@@ -31,7 +31,7 @@ from farhand.core.event import (
 from farhand.core.outcome import Success
 from farhand.core.settings import Timeouts
 from farhand.core.state import ThreadState
-from farhand.core.thread import Asked, AssistantMessage, Message, Part, Reasoning, Text, UserMessage
+from farhand.core.thread import AssistantMessage, Message, Part, Reasoning, Text, ToolCallPart, UserMessage
 from farhand.core.tool import Executor
 
 
@@ -122,7 +122,7 @@ def _written(place: int, part: Part, calls: dict[str, CopiedCall]) -> Event | No
             return TextAdded(place, text)
         case Reasoning(text=text) if text:
             return ReasoningAdded(place, text)
-        case Asked(call_id=call_id, tool=tool) if call_id in calls:
+        case ToolCallPart(call_id=call_id, tool=tool) if call_id in calls:
             return CallBegun(calls[call_id].opening.call_id, tool)
         case _:
             return None

@@ -17,16 +17,16 @@ from farhand.faces.ack.shapes import Ack, ApproveRequest, TakeRequest
 from farhand.wire.json_reader import read_as
 
 
-class Delivered(Struct, frozen=True):
+class DecodedAck(Struct, frozen=True):
     """A result, and whether one that does not fit is to leave its call open."""
 
     result: Result
     only_if_fits: bool
 
 
-def decode_ack(body: bytes, limits: Limits) -> Delivered:
+def decode_ack(body: bytes, limits: Limits) -> DecodedAck:
     ack = read_as(body, Ack)
-    return Delivered(_result(ack, limits), ack.only_if_fits)
+    return DecodedAck(_result(ack, limits), ack.only_if_fits)
 
 
 def _result(ack: Ack, limits: Limits) -> Result:

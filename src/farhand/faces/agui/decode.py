@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from farhand.agent.attachments import Attached, MessageInput, from_base64
+from farhand.agent.attachments import AttachedFile, MessageInput, from_base64
 from farhand.agent.files import Label
 from farhand.agent.offered_tools import ToolDescription
 from farhand.agent.post_content import Post, PostedMessage, QuestionAnswer
@@ -164,13 +164,13 @@ def _part(part: ContentPart) -> MessageInput | None:
     )
 
 
-def _attached(value: str, mime_type: str, filename: str | None) -> Attached:
+def _attached(value: str, mime_type: str, filename: str | None) -> AttachedFile:
     media_type = media_type_of(mime_type)
     if media_type is None:
         raise Malformed("A source of type `data` needs a mimeType.", hint="Nothing was applied.")
     data = from_base64(value, what="The value of a source")
     name = clean_name(filename) if filename else UNNAMED
-    return Attached(Label(name, media_type, len(data)), data)
+    return AttachedFile(Label(name, media_type, len(data)), data)
 
 
 # ----------------------------------------------------------------------------------- results and answers

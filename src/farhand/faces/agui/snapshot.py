@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 from farhand.core.call import Call
 from farhand.core.outcome import Outcome, public, seen_by_model
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     File,
     Message,
     Part,
     Reasoning,
     Text,
+    ToolCallPart,
     UserMessage,
 )
 from farhand.faces.agui.decode import result_message_id
@@ -50,7 +50,7 @@ def _answer(message: AssistantMessage, hidden: Collection[str]) -> list[ShownMes
             message_id = message.message_id if own is None else f"{message.message_id}:{place}"
             own = ShownMessage(message_id, "assistant", part.text)
             shown.append(own)
-    calls = [_tool_call(asked) for asked in message.asked if asked.call_id not in hidden]
+    calls = [_tool_call(asked) for asked in message.tool_calls if asked.call_id not in hidden]
     if not calls:
         return shown
     if own is None:
@@ -60,7 +60,7 @@ def _answer(message: AssistantMessage, hidden: Collection[str]) -> list[ShownMes
     return shown
 
 
-def _tool_call(asked: Asked) -> ShownToolCall:
+def _tool_call(asked: ToolCallPart) -> ShownToolCall:
     return ShownToolCall(asked.call_id, CalledFunction(asked.tool, encode(asked.input).decode()))
 
 

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import msgspec
 from msgspec import UNSET, Struct
 
-from farhand.agent.attachments import Attached, MessageInput, Referred, from_base64
+from farhand.agent.attachments import AttachedFile, FileReference, MessageInput, from_base64
 from farhand.agent.files import Label
 from farhand.agent.pause import PostedResult
 from farhand.core.file import UNNAMED, clean_name, media_type_of
@@ -135,7 +135,7 @@ def _part(block: PromptBlock) -> MessageInput:
     source: Base64Source | TextSource | FileSource = block.source
     match source:
         case FileSource(file_id=ref):
-            return Referred(ref)
+            return FileReference(ref)
         case TextSource(data=text, media_type=media_type):
             return _file(media_type, name, text.encode())
         case Base64Source(data=data, media_type=media_type):
@@ -145,8 +145,8 @@ def _part(block: PromptBlock) -> MessageInput:
     assert_never(source)
 
 
-def _file(media_type: str, name: str | None, data: bytes) -> Attached:
+def _file(media_type: str, name: str | None, data: bytes) -> AttachedFile:
     kind = media_type_of(media_type)
     if kind is None:
         raise Malformed(f"'{media_type[:64]}' is not a media_type.", hint="Send one such as image/png.")
-    return Attached(Label(clean_name(name) if name else UNNAMED, kind, len(data)), data)
+    return AttachedFile(Label(clean_name(name) if name else UNNAMED, kind, len(data)), data)

@@ -17,15 +17,15 @@ from farhand.core.outcome import public, seen_by_model
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     File,
     Message,
     Note,
     Part,
     Reasoning,
-    Resolved,
     Text,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
     text_of,
 )
@@ -45,7 +45,7 @@ Blocks = list[dict[str, object]]
 
 
 async def sessions(service: AgentService, owner: Owner, page: SessionPage) -> SessionList:
-    found = await service.threads(owner, limit=page.offset + page.limit)
+    found = await service.log.threads_of(owner, limit=page.offset + page.limit)
     rows = [
         Session(
             thread.thread_id,
@@ -56,16 +56,16 @@ async def sessions(service: AgentService, owner: Owner, page: SessionPage) -> Se
         )
         for thread in found[page.offset :]
     ]
-    return SessionList(rows, await service.count_threads(owner))
+    return SessionList(rows, await service.log.count_threads(owner))
 
 
 async def conversations(
     service: AgentService, owner: Owner, thread_id: str, page: ConversationPage
 ) -> ConversationList:
-    thread = await service.thread(owner, thread_id)
+    thread = await service.log.get_thread(owner, thread_id)
     if thread is None:
         raise NotFound("There is no such agent_uuid.")
-    turns = _turns(await service.messages(owner, thread_id), await service.find_run(owner, thread_id))
+    turns = _turns(await service.log.messages(owner, thread_id), await service.log.last_run(owner, thread_id))
     before = turns if page.before is None else turns[: page.before - 1]
     shown = before[-page.limit :]
     listed = [await _conversation(service, owner, turn) for turn in reversed(shown)]
@@ -93,7 +93,7 @@ def _turns(messages: Sequence[Message], last: Run | None) -> list[_Turn]:
 
 
 async def _conversation(service: AgentService, owner: Owner, turn: _Turn) -> Conversation:
-    run = await service.run_of(owner, turn.run_id) if turn.run_id is not None else None
+    run = await service.log.get_run(owner, turn.run_id) if turn.run_id is not None else None
     pending = await _pending(service, run)
     texts = [text_of(message) for message in turn.messages if isinstance(message, AssistantMessage)]
     has_ended = run is None or not run.active
@@ -146,7 +146,7 @@ def _blocks(parts: Sequence[Part]) -> Blocks:
     return [_block(part) for part in shown if not isinstance(part, Reasoning) or part.text]
 
 
-def _block(part: Text | Reasoning | File | Asked) -> dict[str, object]:
+def _block(part: Text | Reasoning | File | ToolCallPart) -> dict[str, object]:
     match part:
         case Text(text=text):
             return {"type": "text", "text": text}
@@ -158,12 +158,12 @@ def _block(part: Text | Reasoning | File | Asked) -> dict[str, object]:
             if media_type.startswith("image/"):
                 return {"type": "image", "source": source}
             return {"type": "document", "source": source, "title": name}
-        case Asked(call_id=call_id, tool=tool, input=input):
+        case ToolCallPart(call_id=call_id, tool=tool, input=input):
             return {"type": "tool_use", "id": call_id, "name": tool, "input": input}
     assert_never(part)
 
 
-def _result(resolved: Resolved) -> dict[str, object]:
+def _result(resolved: ToolResultPart) -> dict[str, object]:
     seen = seen_by_model(public(resolved.outcome))
     error = {"is_error": True} if seen.is_error else {}
     return {"type": "tool_result", "tool_use_id": resolved.call_id, "content": seen.text, **error}

@@ -132,7 +132,7 @@ class _Endpoints:
         fresh, thread_id = self._service.clock.fresh, prompt.thread_id
         if thread_id is None:
             thread_id = str(UUID(hex=fresh("thr")[-32:], version=4))
-        elif await self._service.thread(request.owner, thread_id) is None:
+        elif await self._service.log.get_thread(request.owner, thread_id) is None:
             raise NotFound("There is no such agent_uuid.", hint="Leave it out to begin a new conversation.")
         message = NewMessage(fresh("msg"), prompt.parts)
         turn = await self._service.turns.begin(request.principal, thread_id, message, wait="turn")

@@ -174,7 +174,7 @@ class _Endpoints:
         """A credential with the scope `client` alone may answer calls of clients alone."""
         if "answer" in request.principal.scopes:
             return True
-        call = await self._service.call_of(request.owner, call_id)
+        call = await self._service.log.get_call(request.owner, call_id)
         return call is not None and call.client_id is not None
 
 

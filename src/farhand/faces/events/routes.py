@@ -44,7 +44,7 @@ class _Endpoints:
         parameters = query(request.scope)
         thread_id = decode_thread(parameters)
         sent = decode_position(request.header(b"last-event-id"), parameters)
-        span = await self._service.feed_span(request.owner)
+        span = await self._service.log.feed_span(request.owner)
         position, first = _begin(sent, span)
         with self._service.feed(request.owner, position.seq) as reader:
             source = _News(self._service, request.owner, reader, position.offset, first)
@@ -105,5 +105,5 @@ class _News:
     async def _encoded(self, news: News) -> bytes:
         skip, self._skip = self._skip, 0
         call_id = call_in(news)
-        call = None if call_id is None else await self._service.call_of(self._owner, call_id)
+        call = None if call_id is None else await self._service.log.get_call(self._owner, call_id)
         return encode_news(news, call, skip=skip)

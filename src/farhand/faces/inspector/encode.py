@@ -8,7 +8,7 @@ from typing import TypeAlias, assert_never
 
 from msgspec import UNSET, Struct, UnsetType
 
-from farhand.agent.rerun import Rerun, Unasked
+from farhand.agent.rerun import NeedsConfirmation, Rerun
 from farhand.core.call import Call, Phase
 from farhand.core.client import Client
 from farhand.core.event import RunParked
@@ -243,8 +243,8 @@ def encode_receipt(receipt: Receipt) -> bytes:
     return encode(InspectedReceipt(type(receipt).__name__.lower(), text))
 
 
-def encode_rerun(rerun: Rerun | Unasked) -> bytes:
-    if isinstance(rerun, Unasked):
+def encode_rerun(rerun: Rerun | NeedsConfirmation) -> bytes:
+    if isinstance(rerun, NeedsConfirmation):
         return encode(InspectedRerun(repeats=list(rerun.tools)))
     return encode(InspectedRerun(rerun.thread_id, rerun.run_id))
 

@@ -31,7 +31,7 @@ from farhand.core.event import (
 )
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
 from farhand.core.position import Entry, Happening, News
-from farhand.core.thread import Asked, AssistantMessage, File, Note, Part
+from farhand.core.thread import AssistantMessage, File, Note, Part, ToolCallPart
 from farhand.core.thread import Reasoning as Thought
 from farhand.core.thread import Text as Said
 from farhand.eventlog.writer import is_same_block
@@ -276,7 +276,7 @@ def _masked_approval(approval: Approval) -> Approval:
 
 def _masked_part(part: Part) -> Part:
     match part:
-        case Asked(input=input):
+        case ToolCallPart(input=input):
             return _changed(part, input=redact(input))
         case Said(text=text) | Thought(text=text) | Note(text=text):
             return _changed(part, text=redact_text(text))

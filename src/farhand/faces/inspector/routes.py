@@ -144,10 +144,10 @@ class _Endpoints:
         calls = await self._service.calls(run)
         title = await self._listing.title(run)
         asked = await self._service.answered_by(run)
-        entries = await self._service.journal(run)
+        entries = await self._service.log.entries(run)
         model = self._service.spec.model.name
         facts = ServerFacts(model, self._details.store, price_of(self._details.prices, model))
-        row = await asyncio.to_thread(run_row, run, title, calls, self._service.context.log.now())
+        row = await asyncio.to_thread(run_row, run, title, calls, self._service.log.now())
         marks = self._marks(run, entries, calls)
         prompt = None if asked is None else text_of(asked)
         recorded = RecordedRun(run=run, row=row, entries=entries, marks=marks, prompt=prompt)
@@ -171,7 +171,7 @@ class _Endpoints:
         """Read the last events of a run."""
         limit = decode_limit(query(request.scope))
         run = await self._run(request)
-        entries = await self._service.journal(run)
+        entries = await self._service.log.entries(run)
         await request.reply(200, await asyncio.to_thread(encode_events, run, entries, limit))
 
     async def test(self, request: Request) -> None:
@@ -182,8 +182,8 @@ class _Endpoints:
     async def call(self, request: Request) -> None:
         """Read everything about one call."""
         call = await self._call(request)
-        run = None if call.run_id is None else await self._service.run_of(request.owner, call.run_id)
-        entries = [] if run is None else await self._service.journal(run)
+        run = None if call.run_id is None else await self._service.log.get_run(request.owner, call.run_id)
+        entries = [] if run is None else await self._service.log.entries(run)
         marks = [] if run is None else self._marks(run, entries, [call])
         # in a thread: redacting may take long
         body = await asyncio.to_thread(
@@ -233,8 +233,8 @@ class _Endpoints:
     async def events(self, request: Request) -> None:
         """Read the last events of this owner, oldest first."""
         limit = decode_limit(query(request.scope))
-        first, last = await self._service.feed_span(request.owner)
-        page = await self._service.news(request.owner, after=max(first - 1, last - limit), limit=limit)
+        first, last = await self._service.log.feed_span(request.owner)
+        page = await self._service.log.feed(request.owner, after=max(first - 1, last - limit), limit=limit)
         await request.reply(200, await asyncio.to_thread(encode_feed, page, max(0, last - first + 1)))
 
     async def inbox(self, request: Request) -> None:
@@ -246,7 +246,7 @@ class _Endpoints:
         """List the registered clients."""
         presence = self._sessions.presence
         away = dict(presence.absent())
-        asked = [call.client_id for call in await self._service.open_calls(request.owner)]
+        asked = [call.client_id for call in await self._service.log.open_calls(request.owner)]
         clients = [
             (
                 client,
@@ -263,13 +263,13 @@ class _Endpoints:
         await request.reply(200, encode_tools(await self._service.tools(request.principal)))
 
     async def _run(self, request: Request) -> Run:
-        run = await self._service.run_of(request.owner, request.parameter("run_id"))
+        run = await self._service.log.get_run(request.owner, request.parameter("run_id"))
         if run is None:
             raise NotFound("There is no such run.")
         return run
 
     async def _call(self, request: Request) -> Call:
-        call = await self._service.call_of(request.owner, request.parameter("call_id"))
+        call = await self._service.log.get_call(request.owner, request.parameter("call_id"))
         if call is None:
             raise NotFound("There is no such call.")
         return call

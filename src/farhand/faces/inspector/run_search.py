@@ -45,14 +45,14 @@ class RunSearch:
     async def find(self, owner: Owner, search: Search) -> RunSearchPage:
         hits: list[_Hit] = []
         looked, after = 0, search.after
-        while page := await self._service.runs(owner, limit=RUNS_PER_READ, after=after):
+        while page := await self._service.log.runs(owner, limit=RUNS_PER_READ, after=after):
             for run in page:
                 hit = await self._readable_hit(run, search)
                 if hit is not None:
                     hits.append(hit)
                 looked, after = looked + 1, run.run_id
                 if len(hits) == search.limit or looked == LOOK_AT_MOST:
-                    more = await self._service.runs(owner, limit=1, after=after)
+                    more = await self._service.log.runs(owner, limit=1, after=after)
                     return await self._found(hits, after if more else None)
         return await self._found(hits, None)
 
@@ -64,11 +64,11 @@ class RunSearch:
         message = await self._service.answered_by(run)
         if message is not None:
             return text_of(message)
-        thread = await self._service.thread(run.owner, run.thread_id)
+        thread = await self._service.log.get_thread(run.owner, run.thread_id)
         return "" if thread is None else thread.title
 
     async def _found(self, hits: list[_Hit], following: str | None) -> RunSearchPage:
-        now = self._service.context.log.now()
+        now = self._service.log.now()
         # in a thread: redacting may take long
         return RunSearchPage(await asyncio.to_thread(_rows, hits, now), following)
 

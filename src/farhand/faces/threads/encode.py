@@ -31,7 +31,6 @@ from farhand.core.run import Run, RunState
 from farhand.core.state import Allowed
 from farhand.core.template import fill
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     CallRecord,
     File,
@@ -39,9 +38,10 @@ from farhand.core.thread import (
     Message,
     Note,
     Reasoning,
-    Resolved,
     Text,
     Thread,
+    ToolCallPart,
+    ToolResultPart,
     Used,
     UserMessage,
 )
@@ -80,7 +80,7 @@ class ThreadSnapshot(NamedTuple):
 
 LOGO_PATH = "/logo"
 
-ResultParts = Mapping[str, Resolved]
+ResultParts = Mapping[str, ToolResultPart]
 CallsById = Mapping[str, Call]
 
 
@@ -203,7 +203,7 @@ def open_call(call: Call, title: str) -> OpenCall:
 
 
 def ui_messages(messages: Sequence[Message], calls: CallsById) -> list[UIMessage]:
-    results: dict[str, Resolved] = {}
+    results: dict[str, ToolResultPart] = {}
     for message in messages:
         if not isinstance(message, UserMessage | AssistantMessage):
             results |= {resolved.call_id: resolved for resolved in message.results}
@@ -237,7 +237,7 @@ def _parts(parts: Iterable[StoredPart], results: ResultParts, calls: CallsById) 
     return [_part(part, results, calls) for part in parts if not isinstance(part, Note)]
 
 
-def _part(part: Text | Reasoning | File | Asked, results: ResultParts, calls: CallsById) -> Part:
+def _part(part: Text | Reasoning | File | ToolCallPart, results: ResultParts, calls: CallsById) -> Part:
     match part:
         case Text(text=text):
             return Part(type="text", text=text, state="done")
@@ -245,12 +245,12 @@ def _part(part: Text | Reasoning | File | Asked, results: ResultParts, calls: Ca
             return Part(type="reasoning", text=text, state="done")
         case File(ref=ref, name=name, media_type=media_type):
             return Part(type="file", media_type=media_type, filename=name, url=f"/api/files/{ref}")
-        case Asked():
+        case ToolCallPart():
             return _tool_part(part, results.get(part.call_id), calls.get(part.call_id))
     assert_never(part)
 
 
-def _tool_part(asked: Asked, result: Resolved | None, call: Call | None) -> Part:
+def _tool_part(asked: ToolCallPart, result: ToolResultPart | None, call: Call | None) -> Part:
     """The input that ran, from the call or the result: what the model asked for may have been edited."""
     known = call or result
     shown = Part(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from farhand.agent.service import AgentService
+from farhand.agent.thread_search import search_threads
 from farhand.core.position import Entry
 from farhand.core.principal import name_in
 from farhand.core.run import Run, RunState
@@ -101,12 +102,12 @@ class _Endpoints:
         """List your chats, newest first; with `q`, those with these words in their title or your messages."""
         page = decode_page(query(request.scope))
         if page.words:
-            matches = await self._service.search(
-                request.owner, page.words, limit=page.limit, after=page.after
+            matches = await search_threads(
+                self._service.log, request.owner, page.words, limit=page.limit, after=page.after
             )
             await request.reply(200, encode_page(matches.threads, matches.following))
             return
-        found = await self._service.threads(request.owner, limit=page.limit + 1, after=page.after)
+        found = await self._service.log.threads_of(request.owner, limit=page.limit + 1, after=page.after)
         shown = found[: page.limit]
         await request.reply(200, encode_page(shown, shown[-1].used if len(found) > len(shown) else None))
 
@@ -115,12 +116,12 @@ class _Endpoints:
         to_resume = decode_resume(query(request.scope))
         thread = await self._load(request)
         # the run is read before the messages, so that its current step is in one of the two
-        run = await self._service.find_run(request.owner, thread.thread_id)
-        messages = await self._service.messages(request.owner, thread.thread_id)
+        run = await self._service.log.last_run(request.owner, thread.thread_id)
+        messages = await self._service.log.messages(request.owner, thread.thread_id)
         of_run = await self._service.calls(run) if run is not None else []
         alone = [
             call
-            for call in await self._service.open_calls(request.owner, thread.thread_id)
+            for call in await self._service.log.open_calls(request.owner, thread.thread_id)
             if call.run_id is None
         ]
         root = str(request.scope.get("root_path", ""))
@@ -152,7 +153,7 @@ class _Endpoints:
         """List the tools that run in a chat without being asked about."""
         thread = await self._load(request)
         await request.reply(
-            200, encode_allowed(await self._service.allowed_in(request.owner, thread.thread_id))
+            200, encode_allowed(await self._service.log.allowed_in(request.owner, thread.thread_id))
         )
 
     async def disallow(self, request: Request) -> None:
@@ -187,10 +188,10 @@ class _Endpoints:
         """The last events of a failed run, which say why it failed; a note about delivery may follow."""
         if run.state is not RunState.FAILED:
             return ()
-        return await self._service.journal(run)
+        return await self._service.log.entries(run)
 
     async def _load(self, request: Request) -> Thread:
-        thread = await self._service.thread(request.owner, request.parameter("thread_id"))
+        thread = await self._service.log.get_thread(request.owner, request.parameter("thread_id"))
         if thread is None:
             raise NotFound("There is no such chat.")
         return thread

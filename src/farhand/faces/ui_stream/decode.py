@@ -13,7 +13,7 @@ from urllib.parse import unquote_to_bytes
 
 from msgspec import Struct
 
-from farhand.agent.attachments import Attached, MessageInput, Referred, from_base64
+from farhand.agent.attachments import AttachedFile, FileReference, MessageInput, from_base64
 from farhand.agent.files import Label
 from farhand.agent.turns import CallAnswers, ChatTurn, NewMessage, Regeneration
 from farhand.calls.desk import Submission
@@ -29,8 +29,8 @@ from farhand.errors import Malformed
 from farhand.faces.base import check_id
 from farhand.faces.ui_stream.shapes import (
     AbortFrame,
-    Addressed,
     ChatRequest,
+    FrameHeader,
     InterruptFrame,
     MessageFrame,
     PingFrame,
@@ -114,7 +114,7 @@ def _parts(message: UIMessage) -> tuple[MessageInput, ...]:
     return tuple(parts)
 
 
-def _file(part: UIPart) -> Attached | Referred:
+def _file(part: UIPart) -> AttachedFile | FileReference:
     """Bytes in a `data:` address, or a file that was uploaded before. Nothing is ever fetched."""
     if part.url.startswith("data:"):
         return _attached(part)
@@ -124,14 +124,14 @@ def _file(part: UIPart) -> Attached | Referred:
             "A file part needs a data: address, or the address of a file that was uploaded here.",
             hint="Upload it (POST /api/files) and send /api/files/ and its ref; nothing is fetched.",
         )
-    return Referred(found[1])
+    return FileReference(found[1])
 
 
 # also below the path of a host that mounts farhand, but never on another server
 _OWN_ADDRESS = re.compile(r"(?:/(?!/)[^?#\\]*)?/api/files/(blob_[0-9a-f]{32})")
 
 
-def _attached(part: UIPart) -> Attached:
+def _attached(part: UIPart) -> AttachedFile:
     head, comma, body = part.url.removeprefix("data:").partition(",")
     if not comma:
         raise Malformed("The data: address of a file has no comma.", hint="Nothing was applied.")
@@ -142,7 +142,7 @@ def _attached(part: UIPart) -> Attached:
     in_base64 = head.strip().lower().endswith(";base64")
     data = from_base64(raw, what="The data: address of a file") if in_base64 else raw
     name = clean_name(part.filename) if part.filename else UNNAMED
-    return Attached(Label(name, media_type, len(data)), data)
+    return AttachedFile(Label(name, media_type, len(data)), data)
 
 
 def _submissions(part: UIPart) -> list[Submission]:
@@ -215,7 +215,7 @@ def result_of(frame: ToolResultFrame) -> Result:
 def request_id_in(frame: bytes) -> str | None:
     """The request id of a malformed frame, if that can be read."""
     try:
-        addressed = read_as(frame, Addressed)
+        addressed = read_as(frame, FrameHeader)
     except Malformed:
         return None
     return addressed.request_id or None

@@ -58,7 +58,7 @@ class SocketBody(Struct, rename="camel"):
     wait: Wait | None = None
 
 
-class Addressed(Struct, rename="camel"):
+class FrameHeader(Struct, rename="camel"):
     request_id: str = ""
 
 

@@ -13,14 +13,14 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     Message,
     Part,
     Reasoning,
-    Resolved,
     ResultsMessage,
     Text,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
 )
 from farhand.models.base import Image
@@ -86,7 +86,7 @@ def _assistant_blocks(parts: Sequence[Part], encoder: PromptEncoder) -> Iterator
                 item = own_echo(PROVIDER, part)
                 if item is not None and not _is_blank(item):
                     yield item
-            case Asked():
+            case ToolCallPart():
                 yield {
                     "type": "tool_use",
                     "id": encoder.ids[part.call_id],
@@ -108,7 +108,7 @@ def _is_blank(item: MessageBlock) -> bool:
     return item.get("type") == "text" and not str(item.get("text") or "").strip()
 
 
-def _result(resolved: Resolved, encoder: PromptEncoder) -> MessageBlock:
+def _result(resolved: ToolResultPart, encoder: PromptEncoder) -> MessageBlock:
     shown = encoder.result(resolved)
     block: MessageBlock = {"type": "tool_result", "tool_use_id": encoder.ids[resolved.call_id]}
     if shown.images:

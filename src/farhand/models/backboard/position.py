@@ -106,7 +106,7 @@ def _lines(message: Message, encoder: PromptEncoder) -> Iterator[str]:
         case AssistantMessage():
             if text_of(message).strip():
                 yield f"You: {text_of(message)}"
-            for asked in message.asked:
+            for asked in message.tool_calls:
                 yield f"You called {asked.tool} with {render_input_text(asked)}."
         case ResultsMessage():
             yield from _results(message, encoder)

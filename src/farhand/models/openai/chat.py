@@ -76,7 +76,7 @@ def _assistant_items(message: AssistantMessage, encoder: PromptEncoder, model: s
             "type": "function",
             "function": {"name": encoder.names.alias(asked.tool), "arguments": render_input_text(asked)},
         }
-        for asked in message.asked
+        for asked in message.tool_calls
     ]
     if calls:
         return [{**answer, **_reasoning(message, model), "tool_calls": calls}]

@@ -16,14 +16,14 @@ from msgspec.json import Decoder
 
 from farhand.core.run import Usage
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     Message,
     Part,
     Reasoning,
-    Resolved,
     ResultsMessage,
     Text,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
 )
 from farhand.models.base import (
@@ -91,7 +91,7 @@ def _assistant_items(parts: Sequence[Part], encoder: PromptEncoder) -> list[Item
         match part:
             case Text(text=text) if text.strip():
                 items.append({"role": "assistant", "content": text})
-            case Asked():
+            case ToolCallPart():
                 items.append(_call(part, encoder))
             case Reasoning():
                 items = _with_echo(items, own_echo(PROVIDER, part))
@@ -113,7 +113,7 @@ def _with_echo(items: list[Item], echo: Item | None) -> list[Item]:
     return items
 
 
-def _call(asked: Asked, encoder: PromptEncoder) -> Item:
+def _call(asked: ToolCallPart, encoder: PromptEncoder) -> Item:
     return {
         "type": "function_call",
         "call_id": encoder.ids[asked.call_id],
@@ -122,7 +122,7 @@ def _call(asked: Asked, encoder: PromptEncoder) -> Item:
     }
 
 
-def _output(resolved: Resolved, encoder: PromptEncoder) -> Item:
+def _output(resolved: ToolResultPart, encoder: PromptEncoder) -> Item:
     shown = encoder.result(resolved)
     output: object = shown.text
     if shown.images:

@@ -29,11 +29,11 @@ from farhand.core.outcome import (
     seen_by_model,
 )
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     Message,
-    Resolved,
     ResultsMessage,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
     text_of,
 )
@@ -283,7 +283,7 @@ def check_history(messages: Sequence[Message]) -> None:
     """Refuses, as providers do, a history in which calls and results do not match."""
     if not messages or not isinstance(messages[0], UserMessage):
         raise _invalid("it does not begin with a user message")
-    owed: tuple[Asked, ...] = ()
+    owed: tuple[ToolCallPart, ...] = ()
     known: set[str] = set()
     for message in messages:
         if isinstance(message, ResultsMessage):
@@ -293,7 +293,7 @@ def check_history(messages: Sequence[Message]) -> None:
         if owed:
             raise _invalid(f"the next message has no result for {_list(owed)}")
         if isinstance(message, AssistantMessage):
-            owed = message.asked
+            owed = message.tool_calls
             _check_new(owed, known)
     if owed:
         raise _invalid(f"it ends without a result for {_list(owed)}")
@@ -306,11 +306,11 @@ def _split(messages: Sequence[Message]) -> tuple[str, Sequence[Message]]:
     return "", messages
 
 
-def _tool_result(call: Resolved) -> ToolResult:
+def _tool_result(call: ToolResultPart) -> ToolResult:
     return ToolResult(call.call_id, call.tool, call.input, call.outcome)
 
 
-def _check_results(owed: tuple[Asked, ...], results: tuple[Resolved, ...]) -> None:
+def _check_results(owed: tuple[ToolCallPart, ...], results: tuple[ToolResultPart, ...]) -> None:
     expected = [(call.call_id, call.tool, call.model_call_id) for call in owed]
     got = [(call.call_id, call.tool, call.model_call_id) for call in results]
     if expected != got:
@@ -319,14 +319,14 @@ def _check_results(owed: tuple[Asked, ...], results: tuple[Resolved, ...]) -> No
         raise _invalid("it has results without calls")
 
 
-def _check_new(calls: tuple[Asked, ...], known: set[str]) -> None:
+def _check_new(calls: tuple[ToolCallPart, ...], known: set[str]) -> None:
     for call in calls:
         if call.call_id in known:
             raise _invalid(f"it has the call {call.call_id} twice")
         known.add(call.call_id)
 
 
-def _list(calls: Sequence[Asked | Resolved]) -> str:
+def _list(calls: Sequence[ToolCallPart | ToolResultPart]) -> str:
     named = (f"{call.call_id} ({call.tool})" for call in calls)
     return ", ".join(named) or "(none)"
 

@@ -19,7 +19,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Scope
 
 from farhand.core.principal import LOCAL, SCOPES, Principal, are_claims
-from farhand.errors import FarhandError, NotAllowed, ShuttingDown, SignInDown, SignInNeeded
+from farhand.errors import BadSetting, FarhandError, NotAllowed, ShuttingDown, SignInDown, SignInNeeded
 from farhand.server.auth.cors import with_cors
 from farhand.server.auth.dev_token import DevToken
 from farhand.server.auth.host_origin import HeaderMap, HostOriginPolicy
@@ -43,6 +43,7 @@ class Authenticator:
         allow_hosts: Sequence[str] = (),
         allow_headers: Sequence[str] = (),
     ) -> None:
+        _check_hook(authenticate)
         self._authenticate = authenticate
         self._policy = HostOriginPolicy(
             origins=allow_origins, hosts=allow_hosts, headers=allow_headers, local=authenticate is None
@@ -245,6 +246,16 @@ _OPERATOR = Principal(LOCAL.tenant, LOCAL.subject, SCOPES)
 _REMEMBERED = 10_000
 _CREDENTIALS = frozenset({b"authorization", b"cookie", b"x-api-key"})
 _HOW = "Send Authorization: Bearer with the token in the address printed at start, or open that address."
+
+
+# `object`: not every caller checks types
+def _check_hook(hook: object) -> None:
+    if hook is not None and not callable(hook):
+        # not the value: it may be a token
+        raise BadSetting(
+            f"authenticate must be a function of the credentials, not a value of type {type(hook).__name__}.",
+            hint="For tokens in a file, pass farhand.auth.TokenFile(path).",
+        )
 
 
 def _may(principal: Principal, needs: str) -> bool:

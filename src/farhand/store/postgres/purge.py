@@ -68,7 +68,9 @@ async def purge(pool: Pool, before: float, *, now: float) -> PurgeCount:
     await remove(PURGE_LOG)
     calls = await remove(PURGE_CALLS)
     runs = await remove(PURGE_RUNS)
-    return PurgeCount(calls=calls, journals=runs, news=news, files=await remove_in_slices(remove_some_files))
+    return PurgeCount(
+        calls=calls, runs=runs, feed_entries=news, files=await remove_in_slices(remove_some_files)
+    )
 
 
 async def count_old(place: Place, before: float, *, now: float) -> PurgeCount:
@@ -83,7 +85,7 @@ async def count_old(place: Place, before: float, *, now: float) -> PurgeCount:
             await connection.close()
     except (ConnectionLost, StatementFailed, TransactionConflict, ValueError) as error:
         raise StoreDown(f"Could not count old records: {error}.", hint="Try again in a moment.") from error
-    return PurgeCount(calls=row[0], journals=row[1], news=row[2], files=row[3])
+    return PurgeCount(calls=row[0], runs=row[1], feed_entries=row[2], files=row[3])
 
 
 async def delete_thread(pool: Pool, feed: FeedWriter, owner: Owner, *, thread_id: str, version: int) -> bool:

@@ -43,14 +43,14 @@ async def purge(reads: Reads, writer: Writer, *, before: float, arriving_before:
     await _purge_log(reads, writer, before)
     old_files = partial(_purge_files, before=before, arriving_before=arriving_before)
     files = await remove_in_slices(lambda: writer.do(old_files))
-    return PurgeCount(calls=calls, journals=runs, news=news, files=files)
+    return PurgeCount(calls=calls, runs=runs, feed_entries=news, files=files)
 
 
 def count_old(db: sqlite3.Connection, before: float, arriving_before: float) -> PurgeCount:
     """Scans feeds, so it must not run on the loop."""
     limits = (before, before, before, max(before, arriving_before), before)
     calls, runs, news, files = db.execute(COUNT_OLD, limits).fetchone()
-    return PurgeCount(calls=calls, journals=runs, news=news, files=files)
+    return PurgeCount(calls=calls, runs=runs, feed_entries=news, files=files)
 
 
 def _purge_calls(writing: WriteConnection, *, before: float) -> int:

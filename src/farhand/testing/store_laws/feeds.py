@@ -108,11 +108,11 @@ class FeedLaws(Laws):
             limit = fixture.clock.now()
             fixture.clock.advance(100)
             await fixture.store.add_to_feed(ANN, b"young")
-            assert (await fixture.store.purge(before=limit)).news == 4
+            assert (await fixture.store.purge(before=limit)).feed_entries == 4
             assert await self._numbers(fixture) == [4]
             assert await fixture.store.feed_span(ANN) == (4, 4)
             assert await fixture.store.feed_span(BOB) == (2, 1)
-            assert (await fixture.store.purge(before=limit, dry_run=True)).news == 0
+            assert (await fixture.store.purge(before=limit, dry_run=True)).feed_entries == 0
             await fixture.store.add_to_feed(BOB, b"again")
             assert await self._numbers(fixture, owner=BOB) == [2]
 

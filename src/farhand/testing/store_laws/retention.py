@@ -72,8 +72,8 @@ class RetentionLaws(Laws):
             limit = self._later(fixture)
             young = fixture.settled(fixture.new_call("call_3"))
             await fixture.append("t1", calls=(young,))
-            assert await fixture.store.purge(before=limit, dry_run=True) == PurgeCount(calls=1, journals=1)
-            assert await fixture.store.purge(before=limit) == PurgeCount(calls=1, journals=1)
+            assert await fixture.store.purge(before=limit, dry_run=True) == PurgeCount(calls=1, runs=1)
+            assert await fixture.store.purge(before=limit) == PurgeCount(calls=1, runs=1)
             assert await fixture.store.purge(before=limit, dry_run=True) == PurgeCount()
             assert await fixture.store.purge(before=limit) == PurgeCount()
             assert await fixture.store.find_call(ANN, "call", "call_1") is None
@@ -136,7 +136,7 @@ class RetentionLaws(Laws):
                 await fixture.append_all(append)
             limit = self._later(fixture)
             others = asyncio.gather(*(fixture.append(f"new{no}") for no in range(20)))
-            assert await fixture.store.purge(before=limit) == PurgeCount(calls=1200, journals=40, news=80)
+            assert await fixture.store.purge(before=limit) == PurgeCount(calls=1200, runs=40, feed_entries=80)
             await others
             assert await fixture.store.purge(before=limit, dry_run=True) == PurgeCount()
             for no in range(40):

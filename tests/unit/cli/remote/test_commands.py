@@ -243,7 +243,7 @@ async def test_what_waits_is_listed_answered_approved_and_denied(house: House) -
         no = group.create_task(farhand.call("erase", {"text": "b"}, thread="t1"))
 
         async def all_three() -> bool:
-            return len(await farhand.open_calls(LOCAL)) == 3
+            return len(await farhand.log.open_calls(LOCAL)) == 3
 
         await eventually(all_three)
         result = await house.farhand("inbox", "list")
@@ -272,7 +272,7 @@ async def test_what_is_asked_for_is_spelled_so_that_nothing_hides_in_it(house: H
     hidden = "/home/ada/secrets" + "\n" * 120 + "\x1b[2K\x1b[1G\u202enotes.txt" + " more" * 400
     async with asyncio.TaskGroup() as group:
         erased = group.create_task(farhand.call("erase", {"text": hidden}, thread="t1"))
-        [call] = await eventually(lambda: farhand.open_calls(LOCAL))
+        [call] = await eventually(lambda: farhand.log.open_calls(LOCAL))
         result = (await house.farhand("inbox")).out
         spelled = 'text="/home/ada/secrets⟦⏎ ×120⟧⟦U+001B⟧[2K⟦U+001B⟧[1G⟦U+202E⟧notes.txt more more more more'
         assert spelled in result
@@ -287,12 +287,12 @@ async def test_an_edit_that_json_cannot_hold_approves_nothing(house: House) -> N
     farhand = house.server.service
     async with asyncio.TaskGroup() as group:
         erased = group.create_task(farhand.call("erase", {"text": "a"}, thread="t1"))
-        [call] = await eventually(lambda: farhand.open_calls(LOCAL))
+        [call] = await eventually(lambda: farhand.log.open_calls(LOCAL))
         for wrong in ('{"text": NaN}', '{"text": "b", "text": "c"}', '{"text": "\\ud800"}', "b"):
             result = await house.farhand("inbox", "approve", call.call_id, "--input", wrong)
             assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
         assert (await house.farhand("inbox", "deny", call.call_id, "--reason", "\udcff")).code == 2
-        [still] = await farhand.open_calls(LOCAL)
+        [still] = await farhand.log.open_calls(LOCAL)
         assert still == call
         await house.farhand("inbox", "deny", call.call_id)
     assert str(erased.result()) == "Denied(reason='')"
@@ -310,7 +310,7 @@ async def test_a_yes_may_change_the_input_and_hold_for_the_chat(house: House) ->
     farhand = house.server.service
     async with asyncio.TaskGroup() as group:
         first = group.create_task(farhand.call("erase", {"text": "a"}, thread="t1"))
-        [call] = await eventually(lambda: farhand.open_calls(LOCAL))
+        [call] = await eventually(lambda: farhand.log.open_calls(LOCAL))
         await house.farhand("inbox", "approve", call.call_id, "--always", "--input", '{"text": "edited"}')
     assert str(first.result()) == "Success(output='edited is gone')"
     assert str(await farhand.call("erase", {"text": "b"}, thread="t1")) == "Success(output='b is gone')"
@@ -320,7 +320,7 @@ async def test_a_failure_may_be_brought_and_a_wrong_id_is_said_in_one_line(house
     farhand = house.server.service
     async with asyncio.TaskGroup() as group:
         asked = group.create_task(farhand.call("ask_text", {"question": "what?"}, thread="t1"))
-        [call] = await eventually(lambda: farhand.open_calls(LOCAL))
+        [call] = await eventually(lambda: farhand.log.open_calls(LOCAL))
         not_asking = await house.farhand("inbox", "approve", call.call_id)
         assert (not_asking.code, "does not wait for an approval" in not_asking.err) == (2, True)
         await house.farhand("inbox", "answer", call.call_id, "--error", "nobody is here")
@@ -387,7 +387,7 @@ async def test_ids_can_be_copied_from_a_narrow_terminal(
     farhand = house.server.service
     async with asyncio.TaskGroup() as group:
         group.create_task(farhand.call("ask_text", {"question": "what? " * 20}, thread="t1"))
-        [call] = await eventually(lambda: farhand.open_calls(LOCAL))
+        [call] = await eventually(lambda: farhand.log.open_calls(LOCAL))
         assert call.call_id in (await house.farhand("inbox")).out
         await house.farhand("inbox", "answer", call.call_id, "1")
 

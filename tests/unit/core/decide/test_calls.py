@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from farhand.core.approval import Answer
 from farhand.core.call import Phase
 from farhand.core.decide import calls
-from farhand.core.decide.calls import CHANGED, UNKNOWN_END, Checked, Reply
+from farhand.core.decide.calls import CHANGED, UNKNOWN_END, CheckedResult, Reply
 from farhand.core.event import CallTaken, ToolAllowed
 from farhand.core.outcome import Cancelled, Denied, Failure, Success, TimedOut, kind_of
 from farhand.core.result import Accepted, Conflict, Refused, Repeated, Result, Unknown
@@ -62,7 +62,7 @@ def test_a_result_after_the_deadline_settles_the_call_as_timed_out(story: Story)
 
 
 def test_an_append_of_a_result_must_come_before_the_deadline(story: Story) -> None:
-    checked = Checked(Result(call_id="call_1", outcome=Success(1)), Success(1))
+    checked = CheckedResult(Result(call_id="call_1", outcome=Success(1)), Success(1))
     decision = calls.settle(story.thread, checked, now=story.log.now)
     assert decision.not_after == story.call("call_1").deadline
     assert decision.not_before is None
@@ -88,7 +88,7 @@ def test_an_append_of_a_time_out_must_come_after_the_deadline(story: Story) -> N
     assert deadline is not None
     decision = calls.expire(story.thread, "call_1", now=deadline)
     assert decision.not_before == deadline
-    checked = Checked(Result(call_id="call_1", outcome=Success(1)), Success(1))
+    checked = CheckedResult(Result(call_id="call_1", outcome=Success(1)), Success(1))
     assert calls.settle(story.thread, checked, now=deadline).not_before == deadline
 
 
@@ -219,8 +219,8 @@ def test_approval_and_result_of_one_message_are_accepted_together() -> None:
     story.step(asks_for("call_1", approval_id="apr_1"), asks_for("call_2"))
     brought = (
         Reply("apr_1", YES),
-        Checked(Result(call_id="call_1", outcome=Success(1)), Success(1)),
-        Checked(Result(call_id="call_2", outcome=Success(2)), Success(2)),
+        CheckedResult(Result(call_id="call_1", outcome=Success(1)), Success(1)),
+        CheckedResult(Result(call_id="call_2", outcome=Success(2)), Success(2)),
     )
     version = story.thread.version
     receipts = story.log.do(lambda thread, now: calls.accept(thread, brought, now=now, timeouts=TIMEOUTS))
@@ -237,7 +237,9 @@ def test_what_one_message_brings_must_be_stored_before_the_earliest_of_its_deadl
     assert first is not None
     assert second is not None
     assert first < second
-    results = [Checked(Result(call_id=each, outcome=Success(1)), Success(1)) for each in ("call_1", "call_2")]
+    results = [
+        CheckedResult(Result(call_id=each, outcome=Success(1)), Success(1)) for each in ("call_1", "call_2")
+    ]
     for brought in (results, results[::-1]):
         decision = calls.accept(story.thread, brought, now=story.log.now, timeouts=TIMEOUTS)
         assert decision.answer == [Accepted(), Accepted()]

@@ -11,9 +11,9 @@ from farhand.core.decide import calls, runs
 from farhand.core.decide.calls import ASKER_GONE, CHANGED, UNKNOWN_END
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.direct import (
-    Asked,
     AskerGone,
     NoRoom,
+    OpenedQuestion,
     QuestionChanged,
     RequestUsed,
     add_caller,
@@ -250,7 +250,7 @@ def _question(call_id: str = "call_q", *, key: str = "#1", **input: object) -> O
 
 def _ask(
     story: Story, opening: Opening, *, holder: str = HOLDER, room: int = 9, settings: Settings = SETTINGS
-) -> Asked:
+) -> OpenedQuestion:
     return story.log.do(
         lambda thread, now: open_question(thread, opening, holder, now=now, settings=settings, room=room)
     )
@@ -318,7 +318,7 @@ def _in_run(call_id: str, *, key: str = "#1", approval_id: str | None = None) ->
     return replace(asks_for(call_id, PAGE, approval_id=approval_id), parent=Question("call_1", key))
 
 
-def _ask_in_run(story: Story, opening: Opening) -> Asked:
+def _ask_in_run(story: Story, opening: Opening) -> OpenedQuestion:
     return _ask(story, opening, holder="server")
 
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from farhand.core.approval import Answer
 from farhand.core.call import Question
 from farhand.core.decide import calls, runs
-from farhand.core.decide.calls import Checked, Reply
+from farhand.core.decide.calls import CheckedResult, Reply
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.direct import open_question
 from farhand.core.decide.queued_messages import Next, Queued, answer_next, bring
@@ -35,12 +35,12 @@ def _asking(*more: str) -> Story:
     return story
 
 
-def _result(call_id: str, outcome: Outcome) -> Checked:
-    return Checked(Result(call_id=call_id, outcome=outcome), outcome)
+def _result(call_id: str, outcome: Outcome) -> CheckedResult:
+    return CheckedResult(Result(call_id=call_id, outcome=outcome), outcome)
 
 
 def _follow(
-    story: Story, *items: Checked | Reply, message: UserMessage | None = None, new: runs.NewRun = NEXT
+    story: Story, *items: CheckedResult | Reply, message: UserMessage | None = None, new: runs.NewRun = NEXT
 ) -> tuple[Next, list[Receipt]]:
     def decide(thread: ThreadState, now: float) -> Decision[tuple[Next, list[Receipt]]]:
         accepted = calls.accept(thread, list(items), now=now, timeouts=TIMEOUTS)

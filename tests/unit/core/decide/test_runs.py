@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from farhand.core.approval import Answer
 from farhand.core.call import Phase
 from farhand.core.decide import runs
-from farhand.core.decide.calls import Checked, accept
+from farhand.core.decide.calls import CheckedResult, accept
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import Opening
 from farhand.core.decide.runs import Beginning, Known, NotStarted, Started, StepResult
@@ -107,7 +107,7 @@ def test_a_result_that_comes_with_the_next_message_is_stored_in_its_time_and_set
     assert deadline is not None
 
     def bring(now: float) -> Decision[tuple[Beginning, list[Receipt]]]:
-        result = Checked(Result(call_id="call_1", outcome=Success(1)), Success(1))
+        result = CheckedResult(Result(call_id="call_1", outcome=Success(1)), Success(1))
         accepted = accept(story.thread, [result], now=now, timeouts=SETTINGS.timeouts)
         return runs.begin_after(story.thread, accepted, said("more", "m2"), runs.NewRun("run_2"))
 

@@ -16,11 +16,11 @@ from farhand.core.decide.thread_copies import (
 )
 from farhand.core.event import CallRejected, CallSettled
 from farhand.core.outcome import Failure, Success, digest
-from farhand.core.thread import Asked, AssistantMessage, File, Message, Reasoning, ResultsMessage, Text
+from farhand.core.thread import AssistantMessage, File, Message, Reasoning, ResultsMessage, Text, ToolCallPart
 from tests.unit.core.thread_builder import PAGE, SERVER_TOOL, TIMEOUTS, Story, said
 from tests.unit.core.thread_log import Log
 
-ASKED = Asked("call_1", "delete", {"path": "a"}, "toolu_1")
+ASKED = ToolCallPart("call_1", "delete", {"path": "a"}, "toolu_1")
 
 
 def opening(call_id: str, *, page: bool = False, approval: str | None = None, step: int = 1) -> Opening:
@@ -93,11 +93,11 @@ def test_a_copy_from_a_call_opens_that_call_and_keeps_the_others() -> None:
         Reasoning("Hm.", echo={"id": 1}),
         Text("One."),
         ASKED,
-        Asked("call_2", "open_url", {}),
+        ToolCallPart("call_2", "open_url", {}),
         Reasoning("", echo={"id": 2}),
-        Asked("call_3", "nothing", "x"),
+        ToolCallPart("call_3", "nothing", "x"),
         File("blob_1", "a", "text/plain", 1),
-        Asked("call_gone", "gone", {}),
+        ToolCallPart("call_gone", "gone", {}),
     )
     kept = CallSettled(
         call_id="call_b",
@@ -128,7 +128,7 @@ def test_a_copy_from_a_call_opens_that_call_and_keeps_the_others() -> None:
     last = log.state.messages[-1]
     assert isinstance(last, AssistantMessage)
     assert (last.run_id, last.step) == ("run_9", 1)
-    assert [asked.call_id for asked in last.asked] == ["call_a", "call_b", "call_c"]
+    assert [asked.call_id for asked in last.tool_calls] == ["call_a", "call_b", "call_c"]
     assert [part.echo for part in last.parts if isinstance(part, Reasoning)] == [{"id": 1}, {"id": 2}]
     assert not any(isinstance(each, ResultsMessage) for each in log.state.messages), "one is still open"
 

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from farhand.core.outcome import Failure, Success
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     File,
     Message,
     Reasoning,
-    Resolved,
     ResultsMessage,
     Text,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
 )
 from farhand.core.tool import Tool
@@ -27,11 +27,11 @@ def user(text: str) -> UserMessage:
     return UserMessage(text, (Text(text),))
 
 
-def said(*parts: Text | Reasoning | Asked) -> AssistantMessage:
+def said(*parts: Text | Reasoning | ToolCallPart) -> AssistantMessage:
     return AssistantMessage("run_1", 1, parts)
 
 
-def results(*resolved: Resolved) -> ResultsMessage:
+def results(*resolved: ToolResultPart) -> ResultsMessage:
     return ResultsMessage("run_1", 1, resolved)
 
 
@@ -39,8 +39,8 @@ def encoded(*messages: Message) -> list[dict[str, object]]:
     return messages_of(PromptEncoder(Prompt(messages)))
 
 
-ASKED = Asked("call_1", "look", {"at": "sea"}, "toolu_1")
-FOUND = Resolved("call_1", "look", {"at": "sea"}, Success("blue"), "toolu_1")
+ASKED = ToolCallPart("call_1", "look", {"at": "sea"}, "toolu_1")
+FOUND = ToolResultPart("call_1", "look", {"at": "sea"}, Success("blue"), "toolu_1")
 RESULT = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "blue"}
 CALL = {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": "sea"}}
 
@@ -53,7 +53,7 @@ def test_results_come_first_in_the_user_message_that_follows() -> None:
 
 
 def test_a_failure_is_marked_as_an_error() -> None:
-    failed = Resolved("call_1", "look", {"at": "sea"}, Failure("fog"), "toolu_1")
+    failed = ToolResultPart("call_1", "look", {"at": "sea"}, Failure("fog"), "toolu_1")
     marked = {**RESULT, "content": '{"status":"failed","errorText":"fog"}', "is_error": True}
     assert encoded(user("go"), said(ASKED), results(failed))[2]["content"] == [marked]
 
@@ -88,7 +88,7 @@ def test_a_text_that_was_kept_whole_stands_for_itself() -> None:
 
 
 def test_an_empty_output_has_no_content() -> None:
-    nothing = Resolved("call_1", "look", {"at": "sea"}, Success(""), "toolu_1")
+    nothing = ToolResultPart("call_1", "look", {"at": "sea"}, Success(""), "toolu_1")
     assert encoded(user("go"), said(ASKED), results(nothing))[2]["content"] == [
         {"type": "tool_result", "tool_use_id": "toolu_1"}
     ]
@@ -98,7 +98,7 @@ def test_an_empty_output_has_no_content() -> None:
 def test_images_stand_in_messages_and_in_results() -> None:
     photo = Image("image/png", b"png")
     source = {"type": "base64", "media_type": "image/png", "data": "cG5n"}
-    resolved = Resolved("call_1", "look", {"at": "sea"}, Success({"ref": REF}), "toolu_1")
+    resolved = ToolResultPart("call_1", "look", {"at": "sea"}, Success({"ref": REF}), "toolu_1")
     sent = UserMessage("m1", (File(REF, "a.png", "image/png", 3),))
     prompt = Prompt((sent, said(ASKED), results(resolved)), images={REF: photo})
     first, _, last = messages_of(PromptEncoder(prompt))

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from farhand.core.outcome import Success
 from farhand.core.thread import (
-    Asked,
     AssistantMessage,
     File,
     Reasoning,
-    Resolved,
     ResultsMessage,
     Text,
+    ToolCallPart,
+    ToolResultPart,
     UserMessage,
 )
 from farhand.core.tool import Tool
@@ -19,19 +19,21 @@ from tests.requirement import requirement
 
 THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
 HELLO = UserMessage("m1", (Text("hello"),))
-ASKED = Asked("call_1", "look", {"at": "sea"}, "c1")
+ASKED = ToolCallPart("call_1", "look", {"at": "sea"}, "c1")
 REF = f"blob_{'1' * 32}"
 NOTED = f'{{"ref":"{REF}"}}\n[{REF}: image: image/png, 3 bytes]'
 PHOTO = {REF: Image("image/png", b"png")}
 URL = "data:image/png;base64,cG5n"
 
 
-def said(*parts: Text | Reasoning | Asked) -> AssistantMessage:
+def said(*parts: Text | Reasoning | ToolCallPart) -> AssistantMessage:
     return AssistantMessage("run_1", 1, parts)
 
 
 def found(output: object) -> ResultsMessage:
-    return ResultsMessage("run_1", 1, (Resolved("call_1", "look", {"at": "sea"}, Success(output), "c1"),))
+    return ResultsMessage(
+        "run_1", 1, (ToolResultPart("call_1", "look", {"at": "sea"}, Success(output), "c1"),)
+    )
 
 
 def test_reasoning_goes_back_before_what_it_led_to() -> None:
@@ -120,8 +122,8 @@ def test_a_tool_without_a_schema_takes_an_object() -> None:
 
 def test_thoughts_go_back_to_the_model_of_the_chat_that_had_them_and_with_calls_alone() -> None:
     thought = Reasoning("hm", {"openai-chat": {"model": "m", "member": "reasoning"}})
-    asked = AssistantMessage("run_1", 1, (thought, Asked("call_1", "look", {}, "c1")))
-    found = ResultsMessage("run_1", 1, (Resolved("call_1", "look", {}, Success("blue"), "c1"),))
+    asked = AssistantMessage("run_1", 1, (thought, ToolCallPart("call_1", "look", {}, "c1")))
+    found = ResultsMessage("run_1", 1, (ToolResultPart("call_1", "look", {}, Success("blue"), "c1"),))
     done = AssistantMessage("run_1", 2, (thought, Text("Blue.")))
     encoder = PromptEncoder(Prompt((UserMessage("m1", (Text("go"),)), asked, found, done)))
     for model, kept in (("m", [None, "hm", None, None]), ("another", [None] * 4)):

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
-from farhand.core.thread import Message, Resolved, ResultsMessage
+from farhand.core.thread import Message, ResultsMessage, ToolResultPart
 from farhand.errors import ModelFault
 from farhand.models.base import Prompt
 from farhand.models.scripted.model import ToolResult, check_history, moment_of
@@ -101,7 +101,7 @@ FAULTS: dict[str, tuple[list[Message], str]] = {
     "other tool": (
         [
             *Talk("go").asked("x").messages,
-            ResultsMessage("run_1", 2, (Resolved("call_0", "z", {}, Success(1)),)),
+            ResultsMessage("run_1", 2, (ToolResultPart("call_0", "z", {}, Success(1)),)),
         ],
         r"results call_0 \(z\)",
     ),

@@ -26,7 +26,7 @@ async def test_what_is_old_is_counted_for_longer_than_a_statement_may_take(
     monkeypatch.setattr(connection, "_SETTINGS", {**connection._SETTINGS, "statement_timeout": "500"})
     monkeypatch.setattr(connection, "COMMAND_SEC", 1.0)
     assert await postgres.purge(before=before, dry_run=True) == PurgeCount(
-        calls=3, journals=3, news=6, files=1
+        calls=3, runs=3, feed_entries=6, files=1
     )
 
 
@@ -35,7 +35,7 @@ async def test_a_purge_of_many_slices_is_whole_and_tells_what_it_removed(
 ) -> None:
     monkeypatch.setattr(purge, "SLICE", 2)
     before = await _fill(fixture, 7)
-    assert await postgres.purge(before=before) == PurgeCount(calls=7, journals=7, news=14, files=1)
+    assert await postgres.purge(before=before) == PurgeCount(calls=7, runs=7, feed_entries=14, files=1)
     assert await postgres.purge(before=before) == PurgeCount()
     for no in range(7):
         loaded = await postgres.load(ANN, f"t{no}")
@@ -60,7 +60,7 @@ async def test_two_processes_purge_while_a_third_appends_and_nothing_is_lost(
     one, two, _ = await asyncio.gather(
         postgres.purge(before=before), other.purge(before=before), append_all()
     )
-    assert (one.calls + two.calls, one.news + two.news) == (20, 40)
+    assert (one.calls + two.calls, one.feed_entries + two.feed_entries) == (20, 40)
     for no in range(20):
         rows = (await postgres.load(ANN, f"t{no}")).rows
         assert {row.body for row in rows} == {b"[2]"}

@@ -1,10 +1,10 @@
-"""Bytes in words."""
+"""How a limit of bytes is written for people."""
 
 from __future__ import annotations
 
 import pytest
 
-from farhand.core.size import size_in_words
+from farhand.core.settings import size_in_words
 
 
 @pytest.mark.parametrize(
