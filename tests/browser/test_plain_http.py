@@ -1,4 +1,4 @@
-"""Over plain http and a host name of its own: browsers say less of each request there than on this machine."""
+"""Over plain http, on a host name: browsers say less of each request there than on this machine."""
 
 from __future__ import annotations
 
