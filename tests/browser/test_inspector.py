@@ -72,6 +72,28 @@ COLOURS_OF_SEGMENTS = """() => ["body", "ol [title='Model']", "ol [title='Server
 )"""
 
 
+async def test_only_what_is_chosen_looks_chosen_in_a_high_contrast_theme(guest: Visitor) -> None:
+    await guest.asks("What is the weather in Oslo?")
+    await guest.sees("degrees Fahrenheit")
+    await guest.page.emulate_media(forced_colors="active")
+    await guest.main.get_by_role("link", name="Inspect run").click()
+    await guest.main.get_by_role("link", name="get_current_weather").first.click()
+    tabs = guest.page.get_by_role("navigation", name="Inspector").get_by_role("link")
+    await expect(tabs).to_have_count(5)
+    assert await tabs.evaluate_all(f"tabs => tabs.map({IS_UNDERLINED})") == [True, *[False] * 4]
+    views = guest.page.get_by_role("tab")
+    await expect(views).to_have_count(4)
+    chosen = await views.evaluate_all(f"tabs => {COLOURS_OF_TABS}('true')")
+    others = await views.evaluate_all(f"tabs => {COLOURS_OF_TABS}('false')")
+    assert (len(chosen), len(others)) == (1, 3)
+    assert chosen[0] not in others
+
+
+COLOURS_OF_TABS = """((isChosen) => tabs.filter((tab) => tab.ariaSelected === isChosen)
+    .map((tab) => getComputedStyle(tab).backgroundColor))"""
+IS_UNDERLINED = "(tab) => parseFloat(getComputedStyle(tab).borderBottomWidth) > 0"
+
+
 async def test_the_parts_of_the_time_add_up_to_the_whole(guest: Visitor) -> None:
     await guest.asks("What is the weather in Oslo?")
     await guest.sees("degrees Fahrenheit")
@@ -173,7 +195,8 @@ async def test_a_call_is_rerun_with_an_edited_input(guest: Visitor) -> None:
     await limit.fill("")
     await dialog.get_by_role("textbox", name="question").fill("And yours?")
     await dialog.get_by_role("button", name="Start the rerun").click()
-    await expect(guest.main.get_by_text("Parked", exact=True)).to_be_visible()
+    parked = guest.main.get_by_text("Parked", exact=True)
+    await expect(parked).to_have_attribute("title", re.compile("^Saved while waiting"))
     await guest.main.get_by_role("link", name="Open chat").click()
     await guest.main.get_by_role("textbox", name="And yours?").fill("Joan")
     await guest.presses("Send answer")
