@@ -66,6 +66,7 @@ export const WORDS = {
   notDone: "Not done",
   failed: "Failed",
   answeredElsewhere: "Answered in another tab",
+  gone: "Deleted, or asked under another sign-in",
   deniedRow: (reason: string): string => (reason === "" ? "Denied" : `Denied: “${reason}”`),
   skipped: "Skipped",
   declined: "Declined",

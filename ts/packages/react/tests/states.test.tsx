@@ -63,6 +63,13 @@ it.each([[90, "90 s"], [300, "5 min"], [259_200, "3 days"]])("a question that wa
   expect(shown({ name: "timed-out", afterSec }, { of: settled })).toContain(`No answer within ${words}`);
 });
 
+it("an answer to a call that the server does not know is not said to be somebody else's", () => {
+  const delivery: Delivery = { state: "settled", mine: false, reason: "unknown" };
+  const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", delivery]]) };
+  const { state } = viewOf(known, call, { seenOpen: new Set(), reasons: new Map() });
+  expect(shown(state)).toContain("Deleted, or asked under another sign-in");
+});
+
 it("while an answer is on its way no button can be pressed", () => {
   shown({ name: "sending" });
   expect([...document.querySelectorAll("button")].every((button) => button.disabled)).toBe(true);

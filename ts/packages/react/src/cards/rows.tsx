@@ -118,7 +118,7 @@ function wordsOf({ state, kind, call, summary }: CardView, words: Words): string
     case "done":
       return summary ?? (call.phase === "settled" && call.outcome.kind === "success" ? doneWords(kind, call.input, call.outcome.output, words) : "");
     case "failed":
-      return state.words;
+      return state.words || words.gone;
     case "skipped":
       return words.skipped;
     case "declined":
