@@ -93,6 +93,7 @@ async def test_while_an_answer_is_sent_the_buttons_are_off(player: Visitor) -> N
     await expect(card.get_by_text("Sending", exact=True)).to_be_visible()
     for button in await card.get_by_role("button").all():
         await expect(button).to_be_disabled()
+    await expect(player.main.locator(".fh-needed")).to_have_text("Sending your answer")
     on_its_way.set()
     await player.sees("open_url brought ")
 

@@ -75,6 +75,15 @@ it("while an answer is on its way no button can be pressed", () => {
   expect([...document.querySelectorAll("button")].every((button) => button.disabled)).toBe(true);
 });
 
+it("the line above the cards counts what is still to be answered, and not what is on its way", () => {
+  const cards = (...states: CardState[]): CardView[] => states.map((state, at) => ({ call: { ...call, id: `c${at}` }, kind: "confirm", state, executor: "frontend" }));
+  const line = (): string | null | undefined => document.querySelector(".fh-needed")?.textContent;
+  const { rerender } = render(<CardList host={{ ...host, cards: cards({ name: "sending" }, { name: "open", deadline: undefined }) }} />);
+  expect(line()).toBe("Waiting for 1 answer.The assistant continues once you reply.");
+  rerender(<CardList host={{ ...host, cards: cards({ name: "sending" }, { name: "sending" }) }} />);
+  expect(line()).toBe("Sending your answer");
+});
+
 it("what was refused for what it says can be changed, not tried again", () => {
   const refused = (status: number): string[] => {
     const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", { state: "refused", status, reason: "No." } as const]]) };
