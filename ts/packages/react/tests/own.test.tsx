@@ -72,7 +72,7 @@ it("why an answer has to be given again, and how long there is for it, is said i
     return document.body.textContent;
   };
   const parked = { name: "parked", deadline: Date.now() + 3 * 86_400_000 } as const;
-  expect(shown({ ...parked, refusal: { status: 401, reason: "unauthenticated" } })).toMatch(/Abgemeldet\. Bitte neu entscheiden\..*Noch 3 Tage\./);
+  expect(shown({ ...parked, refusal: { status: 401, reason: "unauthenticated" } })).toMatch(/Noch 3 Tage\..*Abgemeldet\. Bitte neu entscheiden\./);
   expect(shown({ ...parked, refusal: { status: 0, reason: "Your answer did not reach the server." } })).toContain("Nicht angekommen. Bitte neu entscheiden.");
   expect(shown({ ...parked, refusal: { status: 403, reason: "May not approve." } })).toContain("May not approve. Bitte neu entscheiden.");
 });
