@@ -23,7 +23,7 @@ STARTED_WITHIN_MS = 50_000
 
 
 @asynccontextmanager
-async def chromium(*, has_camera: bool = False) -> AsyncIterator[Browser]:
+async def chromium(*flags: str, has_camera: bool = False) -> AsyncIterator[Browser]:
     """A browser with a fresh profile of its own."""
     program = None if has_camera else shutil.which("chromium-headless-shell")
     # the shell is the same engine without camera and desktop: half the processor time
@@ -31,7 +31,7 @@ async def chromium(*, has_camera: bool = False) -> AsyncIterator[Browser]:
     assert program is not None, "chromium is missing; `make test` installs it (Debian: apt install chromium)"
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=program, args=list(FLAGS), timeout=STARTED_WITHIN_MS
+            executable_path=program, args=[*FLAGS, *flags], timeout=STARTED_WITHIN_MS
         )
         try:
             yield browser

@@ -72,6 +72,25 @@ COLOURS_OF_SEGMENTS = """() => ["body", "ol [title='Model']", "ol [title='Server
 )"""
 
 
+async def test_only_what_is_chosen_looks_chosen_in_a_high_contrast_theme(guest: Visitor) -> None:
+    await guest.asks("What is the weather in Oslo?")
+    await guest.sees("degrees Fahrenheit")
+    await guest.page.emulate_media(forced_colors="active")
+    await guest.main.get_by_role("link", name="Inspect run").click()
+    await guest.main.get_by_role("link", name="get_current_weather").first.click()
+    tabs = guest.page.get_by_role("navigation", name="Inspector").get_by_role("link")
+    await expect(tabs).to_have_count(5)
+    assert await tabs.evaluate_all(f"tabs => tabs.map({IS_UNDERLINED})") == [True, *[False] * 4]
+    views = guest.page.get_by_role("tab")
+    await expect(views).to_have_count(4)
+    frames = await views.evaluate_all(f"tabs => tabs.map({FRAME_OF_TAB})")
+    assert sorted(frames) == [["false", "none"]] * 3 + [["true", "solid"]]
+
+
+FRAME_OF_TAB = "(tab) => [tab.ariaSelected, getComputedStyle(tab).outlineStyle]"
+IS_UNDERLINED = "(tab) => parseFloat(getComputedStyle(tab).borderBottomWidth) > 0"
+
+
 async def test_the_parts_of_the_time_add_up_to_the_whole(guest: Visitor) -> None:
     await guest.asks("What is the weather in Oslo?")
     await guest.sees("degrees Fahrenheit")
@@ -174,7 +193,8 @@ async def test_a_call_is_rerun_with_an_edited_input(guest: Visitor) -> None:
     await limit.fill("")
     await dialog.get_by_role("textbox", name="question").fill("And yours?")
     await dialog.get_by_role("button", name="Start the rerun").click()
-    await expect(guest.main.get_by_text("Parked", exact=True)).to_be_visible()
+    parked = guest.main.get_by_text("Parked", exact=True)
+    await expect(parked).to_have_attribute("title", re.compile("^Saved while waiting"))
     await guest.main.get_by_role("link", name="Open chat").click()
     await guest.main.get_by_role("textbox", name="And yours?").fill("Joan")
     await guest.presses("Send answer")

@@ -48,6 +48,34 @@ async def test_the_focus_goes_from_card_to_card_as_they_are_answered(guest: Visi
     await guest.sees("Thank you, Ada.")
 
 
+async def test_after_a_reload_the_focus_is_on_the_heading_of_the_question(player: Visitor) -> None:
+    questions = {
+        "Go on?": 'user_confirm {"message": "Go on?"}',
+        "Your name?": 'ask_text {"question": "Your name?"}',
+        "Send report?": 'send_report {"to": "ada", "copies": 1}',
+    }
+    for title, question in questions.items():
+        await player.asks(question)
+        heading = player.card(title).get_by_role("heading", name=title)
+        await expect(heading).to_be_visible()
+        await expect(player.page.get_by_role("textbox", name="Message")).to_be_focused()
+        await player.page.reload()
+        await expect(heading).to_be_focused()
+        await player.page.keyboard.press("Enter")
+        await player.page.keyboard.press(" ")
+        await expect(heading).to_be_focused()
+        await expect(player.card(title)).to_have_attribute("data-state", re.compile("open|parked"))
+
+
+async def test_a_chat_that_asks_nothing_has_the_focus_in_the_message_box_after_a_reload(
+    player: Visitor,
+) -> None:
+    await player.asks("write Hello.")
+    await player.sees_state("Done")
+    await player.page.reload()
+    await expect(player.page.get_by_role("textbox", name="Message")).to_be_focused()
+
+
 async def test_a_allows_and_d_denies(player: Visitor) -> None:
     await player.asks('send_report {"to": "keys", "copies": 1}')
     allow = player.card("Send report?").get_by_role("button", name="Allow once")

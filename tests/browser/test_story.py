@@ -29,6 +29,7 @@ async def test_a_street_lamp_is_reported_and_the_form_beside_the_chat_shows_what
     await guest.presses("Share once")
     await guest.card("Photo of the lamp").get_by_role("button", name="Take photo").click()
     await guest.card("Photo of the lamp").get_by_role("button", name="Use photo").click()
+    await guest.sees("Open it beside this chat to follow along.")
     await guest.presses("Open")
     form = guest.page.frame_locator("iframe")
     await expect(form.get_by_text("14 Mill Lane, 54.9783, -1.6178")).to_be_visible()

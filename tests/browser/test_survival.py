@@ -64,6 +64,7 @@ async def test_an_answer_given_while_the_server_is_dead_is_delivered_when_it_is_
     await expect(guest.card("What is your name?")).to_be_visible()
     await own.kill()
     await guest.sees("Connection lost. Trying again.")
+    await guest.sees_state("Connection lost")
     await guest.main.get_by_role("textbox", name="What is your name?").fill("Grace")
     await guest.presses("Send answer")
     await guest.sees("Your answer did not reach the server")
@@ -82,6 +83,23 @@ async def test_a_card_outlives_the_death_of_the_server(visitors: Visitors, own: 
     await expect(guest.page.get_by_text("This browser is connected")).to_be_visible()
     await guest.presses("Allow once")
     await guest.sees("old-draft.txt is gone.")
+
+
+async def test_the_head_of_a_saved_chat_says_that_the_server_is_away(
+    visitors: Visitors, own: FarhandProcess
+) -> None:
+    async with own.client() as client:
+        parts = [{"type": "text", "text": "Ask me my name"}]
+        message = {"id": "m-saved", "role": "user", "parts": parts}
+        chat = {"id": "saved-chat", "trigger": "submit-message", "messages": [message]}
+        assert (await client.post("/api/chat", json=chat)).status_code == 200
+    guest = await visitors.at(own, "#/chat/saved-chat")
+    guest.expects_to_be_cut_off()
+    await guest.sees_state("Saved for later")
+    await own.kill()
+    await guest.sees_state("Connection lost")
+    await own.start()
+    await guest.sees_state("Saved for later")
 
 
 async def test_an_answer_while_offline_is_kept_over_a_reload_and_delivered_later(guest: Visitor) -> None:

@@ -265,7 +265,7 @@ class _Pages:
 
     async def _is_known(self, scope: Scope) -> bool:
         try:
-            await self._auth.admit(scope, "chat")
+            await self._auth.admit_to_page(scope)
         except PeerFault:
             return False
         return True

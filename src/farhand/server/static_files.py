@@ -40,8 +40,8 @@ _PAGE: tuple[Header, ...] = (
     (b"content-security-policy", _POLICY),
     (b"permissions-policy", b"camera=(self), geolocation=(self), clipboard-write=(self), microphone=()"),
     (b"x-frame-options", b"DENY"),
-    # the address may contain the token
-    (b"referrer-policy", b"no-referrer"),
+    # over plain http, only the Referer tells the requests of this page from those of other sites
+    (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     # it refers to the assets of this build

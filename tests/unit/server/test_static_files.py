@@ -105,6 +105,11 @@ async def test_no_page_contains_the_token(app: App) -> None:
     assert "httponly" in signed_in.headers["set-cookie"].lower()
 
 
+@requirement("ui:policy")
+async def test_a_page_tells_its_own_server_alone_where_a_request_comes_from(app: App) -> None:
+    assert (await browse(app)).headers["referrer-policy"] == "same-origin"
+
+
 async def test_an_asset_is_cached_for_ever_since_its_name_contains_its_hash(app: App) -> None:
     asset = await ask(app, visit(path="/assets/index-abc123.js"))
     assert (asset.status, asset.text) == (200, SCRIPT)

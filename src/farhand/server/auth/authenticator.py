@@ -105,9 +105,16 @@ class Authenticator:
 
     async def admit(self, scope: Scope, needs: str) -> Principal:
         """The principal of the request; `SignInNeeded`, `NotAllowed` or `TooMany` if there is none."""
+        return await self._admit(scope, needs, self._policy.check)
+
+    async def admit_to_page(self, scope: Scope) -> Principal:
+        """The person who opens a page, which brings nothing of theirs: its requests go through `admit`."""
+        return await self._admit(scope, "chat", self._policy.check_page)
+
+    async def _admit(self, scope: Scope, needs: str, check: Callable[[Scope], HeaderMap]) -> Principal:
         if self._closed:
             raise ShuttingDown("The server is shutting down.", hint="Try again in a moment; nothing is lost.")
-        headers = self._policy.check(scope)
+        headers = check(scope)
         principal = (
             self._authenticate_local(scope, headers)
             if self._authenticate is None

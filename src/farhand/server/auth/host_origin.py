@@ -75,6 +75,21 @@ class HostOriginPolicy:
             _check_without_origin(scope, headers)
         return headers
 
+    def check_page(self, scope: Scope) -> HeaderMap:
+        """For a page that a person opens: it is the same for everyone, and only they see it.
+
+        Over plain http browsers do not say which site led to a page, and from a link on another site every
+        page may be opened. As a frame or a picture in a page of another site it may not.
+        """
+        headers = self.check_host(scope)
+        origin = headers.get(b"origin")
+        if origin is not None:
+            self.check_origin(origin, scope, headers)
+        is_opened = headers.get(b"sec-fetch-dest") == b"document"
+        if headers.get(b"sec-fetch-site") not in _OWN_SITE and not is_opened:
+            raise _other_site()
+        return headers
+
     def check_host(self, scope: Scope) -> HeaderMap:
         listed: list[tuple[bytes, bytes]] = scope["headers"]
         headers = dict(listed)
@@ -133,6 +148,7 @@ class HostOriginPolicy:
 _REMEMBERED = 256
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
 _HEADER_NAME = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]{1,128}")
+_OWN_SITE = (None, b"same-origin", b"none")
 _PORTS = {"http": 80, "https": 443}
 _ONCE = (b"host", b"origin", b"authorization", b"sec-fetch-site")
 
@@ -183,18 +199,22 @@ def _is_same(origin: bytes, scope: Scope, headers: HeaderMap) -> bool:
 def _check_without_origin(scope: Scope, headers: HeaderMap) -> None:
     """Without an Origin: a program, or a browser request that no page of another site made."""
     site = headers.get(b"sec-fetch-site")
-    if site in {b"same-origin", b"none"}:
-        return
+    if site not in _OWN_SITE:
+        raise _other_site()
     if site is not None:
-        raise NotAllowed("Pages from other sites may not use this server.", hint="Open the address directly.")
+        return
     # no page can make a browser send this header without an Origin
     if headers.get(b"authorization", b"")[:7].lower() == b"bearer ":
         return
     if not _is_same(_origin_of(headers.get(b"referer", b"")), scope, headers):
         raise NotAllowed(
             "A request with cookies must name its origin.",
-            hint="Send an Origin header, or Authorization: Bearer instead of the cookie.",
+            hint="Send an Origin or Referer header, or Authorization: Bearer instead of the cookie.",
         )
+
+
+def _other_site() -> NotAllowed:
+    return NotAllowed("Pages from other sites may not use this server.", hint="Open the address directly.")
 
 
 def _origin_of(address: bytes) -> bytes:

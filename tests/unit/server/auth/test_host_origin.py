@@ -209,6 +209,36 @@ def test_a_request_with_cookies_but_no_origin_is_refused(local: HostOriginPolicy
         assert "name its origin" in refusal(local, visit({"cookie": "a=1", **more}))
 
 
+@requirement("auth:origin")
+def test_a_page_is_opened_from_a_link_anywhere_and_not_framed_or_fetched_there(
+    public: HostOriginPolicy,
+) -> None:
+    opened = {"cookie": "a=1", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}
+    for site in ("cross-site", "same-site", "same-origin", "none"):
+        public.check_page(visit({**opened, "sec-fetch-site": site}))
+    for dest in ("iframe", "empty", "image", "script"):
+        with pytest.raises(NotAllowed, match="other sites"):
+            public.check_page(visit({**opened, "sec-fetch-site": "cross-site", "sec-fetch-dest": dest}))
+    with pytest.raises(NotAllowed, match="may not use"):
+        public.check_page(visit({**opened, "origin": "https://evil.example"}))
+    with pytest.raises(NotAllowed, match="does not serve"):
+        public.check_page(visit(opened, host="evil.example"))
+
+
+@requirement("auth:origin")
+def test_over_plain_http_a_page_is_opened_and_its_requests_still_name_their_origin(
+    public: HostOriginPolicy,
+) -> None:
+    host = "agent.example.org"
+    # over plain http a browser sends no Sec-Fetch-Site
+    bare = visit({"cookie": "a=1"}, host=host)
+    public.check_page(bare)
+    assert "name its origin" in refusal(public, bare)
+    public.check(visit({"cookie": "a=1", "referer": f"http://{host}/"}, host=host))
+    for referer in ("http://evil.example/", f"http://evil.example/{host}", f"http://{host}.evil.example/"):
+        assert "name its origin" in refusal(public, visit({"cookie": "a=1", "referer": referer}, host=host))
+
+
 @pytest.mark.parametrize(
     "origin", ["*", "null", "localhost:5173", "http://a.example/page", "http://*.a.example", "http://a b", ""]
 )

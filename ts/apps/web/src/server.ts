@@ -67,29 +67,29 @@ export const SIGN_IN = new SignIn();
 export const HTTP = httpOf({ url: BASE, fetch: SIGN_IN.fetch });
 
 /** `gone`: there is no such chat. `away`: the server did not answer; ask again. */
-export type Asked<T> = T | "gone" | "away";
+export type Reply<T> = T | "gone" | "away";
 
-export function askThread(id: string): Promise<Asked<Thread>> {
+export function askThread(id: string): Promise<Reply<Thread>> {
   return ask(`/api/chat/${encodeURIComponent(id)}`, isThread);
 }
 
 /** `words`: only chats that have them in their title or in what the person said. */
-export function askThreads({ after, words }: { readonly after?: string | undefined; readonly words?: string } = {}): Promise<Asked<ThreadPage>> {
+export function askThreads({ after, words }: { readonly after?: string | undefined; readonly words?: string } = {}): Promise<Reply<ThreadPage>> {
   const query = new URLSearchParams({ limit: "50", ...(after === undefined ? {} : { after }), ...(words === undefined ? {} : { q: words }) });
   return ask(`/api/chat?${query.toString()}`, isThreadPage);
 }
 
-export async function askInbox(): Promise<Asked<readonly OpenCall[]>> {
+export async function askInbox(): Promise<Reply<readonly OpenCall[]>> {
   const answer = await ask("/api/inbox", (value): value is { calls: unknown[] } => Array.isArray((value as { calls?: unknown }).calls));
   return typeof answer === "string" ? answer : answer.calls.filter(isOpenCall);
 }
 
-export async function askTools(): Promise<Asked<readonly Tool[]>> {
+export async function askTools(): Promise<Reply<readonly Tool[]>> {
   const answer = await ask("/api/tools", (value): value is { tools: unknown[] } => Array.isArray((value as { tools?: unknown }).tools));
   return typeof answer === "string" ? answer : answer.tools.filter(isTool);
 }
 
-export function askAbout(): Promise<Asked<About>> {
+export function askAbout(): Promise<Reply<About>> {
   return ask("/api/about", isAbout);
 }
 
@@ -107,7 +107,7 @@ export async function deleteThread(id: string): Promise<boolean> {
   return (await send("DELETE", `/api/chat/${encodeURIComponent(id)}`)) === 200;
 }
 
-async function ask<T>(path: string, is: (value: unknown) => value is T): Promise<Asked<T>> {
+async function ask<T>(path: string, is: (value: unknown) => value is T): Promise<Reply<T>> {
   try {
     const response = await HTTP.fetch(HTTP.url + path);
     if (response.status === 404) {

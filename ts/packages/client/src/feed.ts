@@ -2,7 +2,7 @@
 import type { Http } from "./http.ts";
 import { accepted, answered, events, type ServerEvent } from "./sse.ts";
 
-export interface NewsOptions {
+export interface FeedOptions {
   /** The id of the last event that was read; everything after it, otherwise what happens from now on. */
   readonly after?: string | undefined;
   /** The only thread to hear of. */
@@ -13,7 +13,7 @@ export interface NewsOptions {
 }
 
 /** Ends when the connection does; one that breaks or is refused throws. */
-export async function* news(http: Http, { after, thread, signal, onOpen }: NewsOptions): AsyncGenerator<ServerEvent, void> {
+export async function* readFeed(http: Http, { after, thread, signal, onOpen }: FeedOptions): AsyncGenerator<ServerEvent, void> {
   const asking = after === undefined ? {} : { headers: { "last-event-id": after } };
   const body = await accepted(await answered(http, `/api/events${queryOf(thread)}`, asking, signal));
   onOpen();

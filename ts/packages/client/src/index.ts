@@ -2,7 +2,7 @@ export type { OpenCall, Outcome, Thread, ThreadPage } from "@farhand/protocol";
 export { type Call, type Course, inputOf, isOpen, type Message, type Part, reduce, SILENCE, type Talk } from "./call.ts";
 export { connect, type ConnectOptions, type Hand, type HandState } from "./connect.ts";
 export { Executor, type Handler, type HandlerContext, type HandlerMap, type OnUnknown } from "./executor.ts";
-export { news, type NewsOptions } from "./feed.ts";
+export { type FeedOptions, readFeed } from "./feed.ts";
 export { type Decision, type Given, Hands, type HandsOptions } from "./hands.ts";
 export { type Http, httpOf, type HttpOptions } from "./http.ts";
 export { offer, type Offer, type OfferOptions, type OfferState } from "./offer.ts";

@@ -1,6 +1,6 @@
 // What happens anywhere in a person's threads. One tab reads it for all of them: a browser has six connections to a server and no more,
 // and a chat needs one of its own. Read over fetch: an `EventSource` does not notice a line that has gone silent.
-import { news } from "./feed.ts";
+import { readFeed } from "./feed.ts";
 import type { Http } from "./http.ts";
 import { parsed } from "./json.ts";
 import { backOff, pause } from "./wait.ts";
@@ -18,7 +18,7 @@ type Said =
   | { readonly kind: "hello"; readonly thread: string | undefined }
   | { readonly kind: "who" }
   | { readonly kind: "live"; readonly isLive: boolean }
-  | { readonly kind: "news"; readonly event: FeedEvent; readonly position: string | undefined };
+  | { readonly kind: "event"; readonly event: FeedEvent; readonly position: string | undefined };
 
 export class SharedFeed {
   readonly #listeners = new Set<(event: FeedEvent) => void>();
@@ -52,7 +52,7 @@ export class SharedFeed {
     void locks.request(name, () => this.#read());
   }
 
-  /** Whether news would arrive now. */
+  /** Whether events would arrive now. */
   get isLive(): boolean {
     return this.#isLive;
   }
@@ -78,14 +78,14 @@ export class SharedFeed {
       case "hello":
         this.#wants.add(said.thread);
         this.#widen?.();
-        // otherwise a new tab knew how things stand only at the next news
+        // otherwise a new tab knew how things stand only at the next event
         this.#widen !== undefined && this.#say({ kind: "live", isLive: this.#isLive });
         return;
       case "who":
         return this.#say({ kind: "hello", thread: this.thread });
       case "live":
         return this.#live(said.isLive);
-      case "news":
+      case "event":
         return this.#tell(said.event, said.position);
     }
   }
@@ -121,12 +121,12 @@ export class SharedFeed {
     const onOpen = (): void => {
       isOpened = true;
       this.#share({ kind: "live", isLive: true });
-      this.#share({ kind: "news", event: { type: "again", isResumed: after !== undefined }, position: after });
+      this.#share({ kind: "event", event: { type: "again", isResumed: after !== undefined }, position: after });
     };
     try {
-      for await (const { event, data, id } of news(this.http, { after, thread, signal, onOpen })) {
+      for await (const { event, data, id } of readFeed(this.http, { after, thread, signal, onOpen })) {
         const told = event === "gap" ? { type: "again" } : (parsed(data) as FeedEvent | undefined);
-        told !== undefined && this.#share({ kind: "news", event: told, position: id ?? this.#position });
+        told !== undefined && this.#share({ kind: "event", event: told, position: id ?? this.#position });
       }
     } catch {
       // asked for again

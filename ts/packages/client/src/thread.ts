@@ -3,7 +3,7 @@
 import type { OpenCall, Thread } from "@farhand/protocol";
 import { isOpenCall, isThread } from "@farhand/protocol";
 import { isOpen, reduce, say, SILENCE, type Talk } from "./call.ts";
-import { news } from "./feed.ts";
+import { readFeed } from "./feed.ts";
 import { Hands, type HandsOptions } from "./hands.ts";
 import { ask, httpOf, type HttpOptions } from "./http.ts";
 import type { Delivery } from "./outbox.ts";
@@ -162,10 +162,10 @@ export class LiveThread extends Hands {
       return;
     }
     const { signal } = (this.#watching = new AbortController());
-    // what came in between the end of the stream and the first news
+    // what came in between the end of the stream and the first event
     const onOpen = (): void => void this.#load().then(() => !this.#isParked && this.resume());
-    const heard = news(this.http, { thread: this.id, signal, onOpen });
-    // the first news are enough; a line that broke is looked after a little later
+    const heard = readFeed(this.http, { thread: this.id, signal, onOpen });
+    // the first event is enough; a line that broke is looked after a little later
     const delay = await heard.next().then(() => 0, () => this.backOff(3));
     void heard.return();
     if (!signal.aborted) {
@@ -235,13 +235,13 @@ export class LiveThread extends Hands {
       }
     }
     this.changed();
-    if (this.#news().length > 0) {
+    if (this.#unknown().length > 0) {
       void this.#learn();
     }
   }
 
   /** Open calls, in their phase, of which the server was not asked yet who they are for. */
-  #news(): string[] {
+  #unknown(): string[] {
     const open = [...this.#talk.calls.values()].filter((call) => isOpen(call) && (call.phase === "taken" || !this.executor.handles(call.tool)));
     return open.map((call) => `${call.phase} ${call.id}`).filter((name) => !this.#learned.has(name));
   }
@@ -251,14 +251,14 @@ export class LiveThread extends Hands {
       return;
     }
     this.#learning = true;
-    const news = this.#news();
+    const asked = this.#unknown();
     const answer = await this.#stored();
     this.#learning = false;
     if (answer === undefined) {
       this.timers.set("learn", this.backOff(2), () => void this.#learn());
       return;
     }
-    news.forEach((name) => this.#learned.add(name));
+    asked.forEach((name) => this.#learned.add(name));
     this.#know(answer);
     this.#look();
   }

@@ -174,9 +174,21 @@ function checkText(type: string, { minLength, maxLength, pattern }: Rule, draft:
 
 function matches(pattern: string, text: string): boolean {
   try {
-    return new RegExp(pattern, "u").test(text);
+    // what may take long here is left to the server, which checks every pattern in linear time
+    return !isQuick(pattern, text) || new RegExp(pattern, "u").test(text);
   } catch {
     // not a pattern of this browser: the server checks it
     return true;
   }
+}
+
+/** No sign in these is a choice: an escape, a class, a fixed number of something that is not a group. */
+const FIXED = /\\.|\[(?:\\.|[^\]\\])*\]|(?<!\))\{\d+\}/gs;
+const WAYS_AT_MOST = 1e7;
+
+/** A browser tries one way after the other: each choice in the pattern has one for each character, and a repeated group has too many. */
+function isQuick(pattern: string, { length }: string): boolean {
+  const rest = pattern.replace(FIXED, "a");
+  const choices = rest.match(/[*+?{|]/g) ?? [];
+  return !/\)[*+{]/.test(rest) && (length + 2) ** (choices.length + 1) < WAYS_AT_MOST;
 }

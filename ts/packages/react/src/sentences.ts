@@ -105,9 +105,9 @@ export function timeLeft(deadline: number, now: number, words: Words = WORDS): s
   return seconds < 3_600 ? `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}` : longTime(seconds, words);
 }
 
-/** `2 min`, `1 hour`, `5 hours`, `3 days`. */
+/** `60 s`, `2 min`, `1 hour`, `5 hours`, `3 days`. */
 export function longTime(seconds: number, words: Words = WORDS): string {
-  if (seconds < 60) {
+  if (seconds < 120) {
     return `${Math.floor(seconds)} s`;
   }
   if (seconds < 3_600) {
@@ -115,6 +115,10 @@ export function longTime(seconds: number, words: Words = WORDS): string {
   }
   const hours = Math.round(seconds / 3_600);
   return hours < 48 ? words.hours(hours) : words.days(Math.round(hours / 24));
+}
+
+export function lateWords(afterSec: number | undefined, words: Words): string {
+  return words.timedOutAfter(afterSec === undefined ? undefined : longTime(afterSec, words));
 }
 
 /** `40 %`, `3 of 12`, `3/12`; undefined if the words hold no share. */

@@ -18,7 +18,7 @@ export type CardState =
   | { readonly name: "no-client"; readonly client: string; readonly since: number }
   | { readonly name: "undelivered"; readonly retryAt: number }
   | { readonly name: "refused"; readonly refusal: Refusal }
-  /** Cancelled: somebody stopped it, and nothing broke. */
+  /** Cancelled: somebody stopped it, and nothing broke. Without words the server does not know the call. */
   | { readonly name: "failed"; readonly words: string; readonly isCancelled?: boolean }
   /** A choice of the person, and no error: Skip, or No to what a browser would have done. */
   | { readonly name: "skipped" | "declined" }
@@ -168,7 +168,14 @@ function onItsWay(delivery: Delivery): CardState {
 }
 
 function lateState(reason: string): CardState {
-  return reason === "expired" ? { name: "timed-out", afterSec: undefined } : { name: "elsewhere" };
+  switch (reason) {
+    case "expired":
+      return { name: "timed-out", afterSec: undefined };
+    case "unknown":
+      return { name: "failed", words: "", isCancelled: true };
+    default:
+      return { name: "elsewhere" };
+  }
 }
 
 interface Past {

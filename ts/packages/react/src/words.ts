@@ -31,7 +31,6 @@ export const WORDS = {
   refused: "Not taken",
   timedOut: "Timed out",
   denied: "Denied",
-  parked: "Parked",
   noClient: "No client",
 
   // states, as their cards say them
@@ -52,7 +51,7 @@ export const WORDS = {
   runHere: "Run here",
   runsLater: "It runs there as soon as that program is back.",
   timedOutTitle: (question: string): string => `Timed out: “${question}”`,
-  timedOutAfter: (seconds: number | undefined): string => (seconds === undefined ? "No answer in time" : `No answer within ${seconds} s`),
+  timedOutAfter: (time: string | undefined): string => (time === undefined ? "No answer in time" : `No answer within ${time}`),
   askAgain: "Ask me again",
   askAgainMessage: "Please ask me again.",
   typed: "What you had typed, not sent:",
@@ -67,6 +66,7 @@ export const WORDS = {
   notDone: "Not done",
   failed: "Failed",
   answeredElsewhere: "Answered in another tab",
+  gone: "Deleted, or asked under another sign-in",
   deniedRow: (reason: string): string => (reason === "" ? "Denied" : `Denied: “${reason}”`),
   skipped: "Skipped",
   declined: "Declined",

@@ -59,6 +59,21 @@ it.each(WRONG)("%j refuses %j", (rule, draft, error) => {
   expect(check(only(rule), draft)).toEqual({ error });
 });
 
+it.each([
+  ["^(a+)+$", `${"a".repeat(60)}!`], ["^(?:a|aa){40,60}$", `${"a".repeat(60)}!`], ["^(\\w+\\s?)*$", `${"word ".repeat(20)}!`],
+  ["a*a*a*a*a*b", "a".repeat(9_000)], ["^.*.*.*.*=$", "x".repeat(9_000)], ["^(x?){9}(y{0,200}z{0,200}){2}$", "y".repeat(900)],
+])("the pattern %s, which could take for ever here, is left to the server", (pattern, text) => {
+  expect(check(only({ ...TEXT, pattern }), text)).toEqual({ value: text });
+});
+
+it.each([
+  ["^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$", "123e4567-e89b-12d3-a456-426614174000"], ["^\\w+@\\w+\\.\\w+$", "ada.lovelace@example.com".replace(".", "_")],
+  ["^(?:\\+1 )?\\d{3}-\\d{4}$", "+1 555-0199"], ["^[^*+?{|()]+$", "a plain sentence"], ["^(red|green|blue)$", "green"], ["^\\(a\\)+$", "(a))"],
+])("the pattern %s is checked as you type", (pattern, text) => {
+  expect(check(only({ ...TEXT, pattern }), text)).toEqual({ value: text });
+  expect(check(only({ ...TEXT, pattern }), `*${text}`)).toEqual({ error: "This does not have the expected format." });
+});
+
 it.each([[TEXT, ""], [INTEGER, " "], [{ type: "string", enum: ["a"] }, ""], [MANY, []]] as [object, Draft][])("%j may stay empty when it is optional", (rule, draft) => {
   expect(check(only(rule, false), draft)).toBeUndefined();
 });

@@ -72,7 +72,7 @@ it("why an answer has to be given again, and how long there is for it, is said i
     return document.body.textContent;
   };
   const parked = { name: "parked", deadline: Date.now() + 3 * 86_400_000 } as const;
-  expect(shown({ ...parked, refusal: { status: 401, reason: "unauthenticated" } })).toMatch(/Abgemeldet\. Bitte neu entscheiden\..*Noch 3 Tage\./);
+  expect(shown({ ...parked, refusal: { status: 401, reason: "unauthenticated" } })).toMatch(/Noch 3 Tage\..*Abgemeldet\. Bitte neu entscheiden\./);
   expect(shown({ ...parked, refusal: { status: 0, reason: "Your answer did not reach the server." } })).toContain("Nicht angekommen. Bitte neu entscheiden.");
   expect(shown({ ...parked, refusal: { status: 403, reason: "May not approve." } })).toContain("May not approve. Bitte neu entscheiden.");
 });
@@ -174,7 +174,7 @@ it("typed text stays readable when the time is over, and all of a clipboard text
   fireEvent.change(screen.getByRole("textbox"), { target: { value: "Scans 2026" } });
   const call: Call = { id: text.call.id, tool: "text", phase: "settled", input: { message: "Go on?" }, outcome: { kind: "timed_out", after_sec: 300 } };
   rerender(<CardHostProvider host={of}><ToolCard view={{ ...text, call, state: { name: "timed-out", afterSec: 300 } }} /></CardHostProvider>);
-  expect(document.body.textContent).toMatch(/Timed out: “Go on\?”.*No answer within 300 s.*What you had typed, not sent:.*Scans 2026.*Ask me again/);
+  expect(document.body.textContent).toMatch(/Timed out: “Go on\?”.*No answer within 5 min.*What you had typed, not sent:.*Scans 2026.*Ask me again/);
   cleanup();
   const lines = { ...ready("clipboard", "clipboard"), call: { id: "c2", tool: "copy", phase: "ready", input: { text: "one\ntwo\u202e\nthree" } } } as const;
   render(<CardHostProvider host={of}><ToolCard view={lines} /></CardHostProvider>);

@@ -7,8 +7,9 @@ import { bundled } from "../../../tests/bundle.ts";
 
 it("the cards are 40 kB at most, gzipped, with the client, the icons and their style", async () => {
   const { bytes } = await bundled(resolve(import.meta.dirname, "../src/index.ts"), { external: [/^react(-dom)?($|\/)/] });
-  const style = gzipSync(readFileSync(resolve(import.meta.dirname, "../src/cards.css"))).length;
-  expect(bytes + style).toBeLessThanOrEqual(40_000);
+  // as the scripts are measured: without comments
+  const style = readFileSync(resolve(import.meta.dirname, "../src/cards.css"), "utf8").replaceAll(/\s*\/\*.*?\*\//gs, "");
+  expect(bytes + gzipSync(style).length).toBeLessThanOrEqual(40_000);
 });
 
 it("all motion stops for people who want less of it, and colours come in light and dark", () => {

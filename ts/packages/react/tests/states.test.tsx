@@ -38,7 +38,7 @@ const STATES: [CardState, Call, string[]][] = [
   [{ name: "elsewhere" }, settled, ["Answered in another tab"]],
   [{ name: "timed-out", afterSec: 60 }, settled, ["Timed out: “Delete 12 old drafts?”", "No answer within 60 s", "Ask me again"]],
   [{ name: "denied", reason: "Wrong address" }, settled, ["Denied: “Wrong address”", "Denied"]],
-  [{ name: "parked", deadline: NOW + 3 * 86_400_000 }, call, ["Parked", "Saved. You have 3 days to answer.", "Yes"]],
+  [{ name: "parked", deadline: NOW + 3 * 86_400_000 }, call, ["Saved. You have 3 days to answer.", "Yes"]],
   [{ name: "no-client", client: "studio-mac", since: NOW - 125_000 }, call, ["No client", "“studio-mac” has not been seen for 2 min", "Wait", "Run here", "Skip"]],
   [{ name: "failed", words: "no window" }, settled, ["no window"]],
 ];
@@ -50,9 +50,38 @@ it.each(STATES)("a card shows $name", (state, of, words) => {
   }
 });
 
+it("a question that is being written goes by the title of its tool, and never by the name", () => {
+  const writing: Call = { id: "c", tool: "user_confirm", phase: "writing", text: "{" };
+  expect(shown({ name: "writing" }, { of: writing })).toBe("The assistant is still writing the question");
+  cleanup();
+  const view: CardView = { call: writing, kind: "confirm", state: { name: "writing" }, executor: "frontend", tool: { card: null, executor: "frontend", title: "A yes or no" } };
+  render(<CardHostProvider host={host}><ToolCard view={view} /></CardHostProvider>);
+  expect(document.body.textContent).toBe("A yes or noThe assistant is still writing the question");
+});
+
+it.each([[90, "90 s"], [300, "5 min"], [259_200, "3 days"]])("a question that waited %d s says so in words that can be read", (afterSec, words) => {
+  expect(shown({ name: "timed-out", afterSec }, { of: settled })).toContain(`No answer within ${words}`);
+});
+
+it("an answer to a call that the server does not know is not said to be somebody else's", () => {
+  const delivery: Delivery = { state: "settled", mine: false, reason: "unknown" };
+  const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", delivery]]) };
+  const { state } = viewOf(known, call, { seenOpen: new Set(), reasons: new Map() });
+  expect(shown(state)).toContain("Deleted, or asked under another sign-in");
+});
+
 it("while an answer is on its way no button can be pressed", () => {
   shown({ name: "sending" });
   expect([...document.querySelectorAll("button")].every((button) => button.disabled)).toBe(true);
+});
+
+it("the line above the cards counts what is still to be answered, and not what is on its way", () => {
+  const cards = (...states: CardState[]): CardView[] => states.map((state, at) => ({ call: { ...call, id: `c${at}` }, kind: "confirm", state, executor: "frontend" }));
+  const line = (): string | null | undefined => document.querySelector(".fh-needed")?.textContent;
+  const { rerender } = render(<CardList host={{ ...host, cards: cards({ name: "sending" }, { name: "open", deadline: undefined }) }} />);
+  expect(line()).toBe("Waiting for 1 answer.The assistant continues once you reply.");
+  rerender(<CardList host={{ ...host, cards: cards({ name: "sending" }, { name: "sending" }) }} />);
+  expect(line()).toBe("Sending your answer");
 });
 
 it("what was refused for what it says can be changed, not tried again", () => {

@@ -4,13 +4,13 @@ import { ArrowUp, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type FormEvent, type KeyboardEvent, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { useAttachments } from "./attachments.ts";
 import type { Conversation } from "./conversation.ts";
-import { IconButton, PLAIN, untilLoaded } from "./parts.tsx";
+import { IconButton, PLAIN, timeOf, untilLoaded } from "./parts.tsx";
+import { isUnderWay } from "./run-state.ts";
 import { fill, useWords } from "./words.ts";
 
 const AttachmentList = lazy(async () => ({ default: (await untilLoaded(() => import("./attachment-list.tsx"))).AttachmentList }));
 
 const AT_REST: ReadonlySet<Conversation["state"]> = new Set(["New", "Done"]);
-const BUSY: ReadonlySet<Conversation["state"]> = new Set(["Thinking", "Running", "Waiting for you", "Parked"]);
 
 export function Composer({ talk }: { talk: Conversation }): ReactNode {
   const words = useWords();
@@ -20,20 +20,21 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   const files = useAttachments();
   const box = useRef<HTMLTextAreaElement>(null);
   const { needsAnswers } = talk;
-  const isBusy = BUSY.has(talk.state) || talk.isStopping;
+  const isBusy = isUnderWay(talk.state) || talk.isStopping;
   const isEmpty = text.trim() === "" && files.parts.length === 0;
   const isOver = useDrop(files.add, !needsAnswers);
   useEffect(() => {
-    if (talk.state === "New") {
+    // a chat that is still on its way here may have a question
+    if (talk.isLoaded && talk.state === "New") {
       box.current?.focus();
     }
-  }, [talk.state, talk.id]);
+  }, [talk.isLoaded, talk.state, talk.id]);
   useEffect(() => {
     // after the last answer, or after Stop: the button that was pressed is gone
-    if (!needsAnswers && isNowhere()) {
+    if (talk.isLoaded && !needsAnswers && isNowhere()) {
       box.current?.focus();
     }
-  }, [needsAnswers, isBusy]);
+  }, [talk.isLoaded, needsAnswers, isBusy]);
   const send = (event?: FormEvent): void => {
     event?.preventDefault();
     if (needsAnswers) {
@@ -163,17 +164,4 @@ export function FootLine({ talk }: { talk: Conversation }): ReactNode {
 
 function Key({ name }: { name: string }): ReactNode {
   return <kbd className="-mr-2.5 rounded-[5px] border border-line bg-surface px-1.5 font-sans text-[11px]">{name}</kbd>;
-}
-
-const A_DAY_MS = 86_400_000;
-
-export function timeOf(at: number, now: number = Date.now()): string {
-  const when = new Date(at);
-  const time = when.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-  if (at - now < A_DAY_MS && when.getDate() === new Date(now).getDate()) {
-    return time;
-  }
-  // within a week its name is enough, and short enough for the line
-  const day = at - now < 6 * A_DAY_MS ? { weekday: "short" as const } : { day: "numeric" as const, month: "short" as const };
-  return `${when.toLocaleDateString([], day)}, ${time}`;
 }

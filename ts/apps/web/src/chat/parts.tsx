@@ -14,9 +14,9 @@ const TONES = {
 
 export type Tone = keyof typeof TONES;
 
-export function Pill({ tone, dot = false, children }: { tone: Tone; dot?: boolean; children: ReactNode }): ReactNode {
+export function Pill({ tone, dot = false, title, children }: { tone: Tone; dot?: boolean; title?: string | undefined; children: ReactNode }): ReactNode {
   return (
-    <span className={`inline-flex shrink-0 items-center gap-1.5 rounded-full px-2.5 py-0.5 text-xs font-medium ${TONES[tone]}`}>
+    <span title={title} className={`inline-flex shrink-0 items-center gap-1.5 rounded-full px-2.5 py-0.5 text-xs font-medium ${TONES[tone]}`}>
       {dot && <span className="size-1.5 rounded-full bg-current" aria-hidden="true" />}
       {children}
     </span>
@@ -77,3 +77,17 @@ export function runHref(runId: string): string {
 
 export const PLAIN = "inline-flex items-center gap-2 rounded-lg border border-line bg-surface px-3 text-[13px] font-medium min-h-8 hover:bg-sunken disabled:opacity-50";
 export const MAIN = "inline-flex items-center gap-2 rounded-lg bg-accent px-3 text-[13px] font-medium text-on-accent min-h-8 disabled:opacity-50";
+
+const A_DAY_MS = 86_400_000;
+
+/** When it is, as short as it can be said. */
+export function timeOf(at: number, now: number = Date.now()): string {
+  const when = new Date(at);
+  const time = when.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  if (at - now < A_DAY_MS && when.getDate() === new Date(now).getDate()) {
+    return time;
+  }
+  // within a week its name is enough, and short enough for the line
+  const day = at - now < 6 * A_DAY_MS ? { weekday: "short" as const } : { day: "numeric" as const, month: "short" as const };
+  return `${when.toLocaleDateString([], day)}, ${time}`;
+}

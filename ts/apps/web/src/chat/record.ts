@@ -56,6 +56,7 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
     const { ends } = asking;
     const learn = (thread: Thread): void => (setRecord(thread), setBehind(asking.ends !== ends));
     void follow(id, latest, posts, { learn, isLeft: () => asking.isLeft, isResuming: () => asking.isResuming }).then((found) => {
+      found === "gone" && setRecord(undefined);
       setUnknown(found === "gone" && latest.current.messages.length === 0);
       setLoaded(true);
       asking.isOn = false;

@@ -16,6 +16,13 @@ export const STATE_WORDS = {
   Failed: "stateFailed",
 } as const satisfies Readonly<Record<Exclude<RunState, "New">, keyof Words>>;
 
+const UNDER_WAY: ReadonlySet<RunState> = new Set(["Thinking", "Running", "Waiting for you", "Parked"]);
+
+/** Something is still to come: from the model, from a tool, or from the person. */
+export function isUnderWay(state: RunState): boolean {
+  return UNDER_WAY.has(state);
+}
+
 export interface Signs {
   /** A stream of this chat is read. */
   readonly isOpen: boolean;

@@ -2,7 +2,6 @@
 import { Bell, BellOff, BellRing, ChartNoAxesGantt, Inbox, Monitor, Moon, Plug, Plus, Search, Sun } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
-import { CONNECTION } from "../connection.ts";
 import { askThreads, SIGN_IN } from "../server.ts";
 import { Brand } from "../theme/brand.tsx";
 import { logoOf, useAbout } from "./about.ts";
@@ -12,7 +11,7 @@ import type { Lists } from "./lists.ts";
 import { IconButton } from "./parts.tsx";
 import { hrefOf, type Route } from "./route.ts";
 import { iconFor, type Starter } from "./starters.ts";
-import { useHands, useSite } from "./site.ts";
+import { useIsConnected } from "./site.ts";
 import { useTheme } from "./theme.ts";
 import { fill, useWords } from "./words.ts";
 
@@ -160,13 +159,9 @@ function Switches(): ReactNode {
 
 function Foot(): ReactNode {
   const words = useWords();
-  const { feed } = useSite();
   const model = useAbout()?.model;
-  // an answer that does not get through knows it before the feed does
-  const isStuck = [...useHands().deliveries.values()].some(({ state }) => state === "undelivered");
   const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
-  const isUp = useSyncExternalStore(CONNECTION.subscribe, () => CONNECTION.isUp);
-  const isLive = useSyncExternalStore(feed.watch, () => feed.isLive) && isUp && !isOut && !isStuck;
+  const isLive = useIsConnected() && !isOut;
   return (
     <div className="mx-3.5 border-t border-line px-1.5 pt-3 pb-4 text-xs text-muted">
       <p role="status" className={`flex items-center gap-2 ${isLive ? "text-green" : "text-amber"}`}>

@@ -3,6 +3,7 @@ import { openable } from "@farhand/client";
 import { FarHands } from "@farhand/ai-sdk";
 import { createContext, useContext, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
+import { CONNECTION } from "../connection.ts";
 import { Feed } from "../feed.ts";
 import { HTTP, SIGN_IN } from "../server.ts";
 import { Stops } from "./stop-requests.ts";
@@ -12,11 +13,14 @@ export class Site {
   readonly stops = new Stops(sessionStorage);
   /** Set by whoever shows pages beside the chat. */
   openPage: ((url: URL) => string) | undefined;
+  /** The server was there once: until then a connection is not lost. */
+  wasLive = false;
   readonly #receipts = new Set<() => void>();
 
   constructor(readonly feed: Feed = new Feed(HTTP)) {
     // news come from a server that is there
     feed.listen(() => this.stops.retryNow());
+    feed.watch(() => (this.wasLive ||= feed.isLive));
     this.hands = new FarHands({
       url: BASE,
       fetch: SIGN_IN.fetch,
@@ -58,6 +62,15 @@ export function useSite(): Site {
 export function useHands(): Pick<FarHands, "deliveries" | "running"> {
   const { hands } = useSite();
   return useSyncExternalStore(hands.subscribe, () => snapshotOf(hands));
+}
+
+/** Whether the server can be reached, as far as this page can tell. */
+export function useIsConnected(): boolean {
+  const { feed } = useSite();
+  // an answer that does not get through knows it before the feed does
+  const isStuck = [...useHands().deliveries.values()].some(({ state }) => state === "undelivered");
+  const isUp = useSyncExternalStore(CONNECTION.subscribe, () => CONNECTION.isUp);
+  return useSyncExternalStore(feed.watch, () => feed.isLive) && isUp && !isStuck;
 }
 
 const snapshots = new WeakMap<FarHands, { deliveries: FarHands["deliveries"]; running: FarHands["running"] }>();

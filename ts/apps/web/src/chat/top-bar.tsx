@@ -1,11 +1,13 @@
 // The head of a chat: its title, how its run stands, the model, and the way to the Inspector.
 import { ChartNoAxesGantt, Menu, Unplug, Zap } from "lucide-react";
-import type { ReactNode } from "react";
+import { type ReactNode, useSyncExternalStore } from "react";
+import { SIGN_IN } from "../server.ts";
 import { useAbout } from "./about.ts";
 import type { Conversation } from "./conversation.ts";
-import { IconButton, Pill, PLAIN, runHref, type Tone } from "./parts.tsx";
-import { type RunState, STATE_WORDS } from "./run-state.ts";
-import { useWords } from "./words.ts";
+import { IconButton, Pill, PLAIN, runHref, timeOf, type Tone } from "./parts.tsx";
+import { isUnderWay, type RunState, STATE_WORDS } from "./run-state.ts";
+import { useIsConnected, useSite } from "./site.ts";
+import { fill, useWords } from "./words.ts";
 
 const TONES: Readonly<Record<RunState, Tone>> = {
   New: "grey",
@@ -24,6 +26,18 @@ interface TopBarProps {
   readonly onMenu: () => void;
 }
 
+/** How the run stands; while the server is away, nobody here knows. */
+function StatePill({ state, until }: { state: Exclude<RunState, "New">; until: number | undefined }): ReactNode {
+  const words = useWords();
+  const { wasLive } = useSite();
+  const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
+  const isLost = !useIsConnected() && wasLive && !isOut && isUnderWay(state);
+  if (isLost) {
+    return <Pill tone="amber" dot>{words.stateLost}</Pill>;
+  }
+  return <Pill tone={TONES[state]} dot title={until === undefined ? undefined : fill(words.saved, { time: timeOf(until) })}>{words[STATE_WORDS[state]]}</Pill>;
+}
+
 export function TopBar({ title, talk, onMenu }: TopBarProps): ReactNode {
   const words = useWords();
   const about = useAbout();
@@ -35,7 +49,7 @@ export function TopBar({ title, talk, onMenu }: TopBarProps): ReactNode {
       <IconButton label={words.chats} className="-ml-2 min-[760px]:hidden" onClick={onMenu}><Menu size={18} aria-hidden="true" /></IconButton>
       <div className="flex min-w-0 items-center gap-3 @max-[500px]:flex-col @max-[500px]:items-start @max-[500px]:gap-0">
         <h1 className="max-w-full min-w-0 truncate font-semibold" title={title}>{title}</h1>
-        {talk !== undefined && talk.state !== "New" && <Pill tone={TONES[talk.state]} dot>{words[STATE_WORDS[talk.state]]}</Pill>}
+        {talk !== undefined && talk.state !== "New" && <StatePill state={talk.state} until={talk.until} />}
       </div>
       <span className="ml-auto flex shrink-0 items-center gap-2.5">
         {pullThePlug !== undefined && (

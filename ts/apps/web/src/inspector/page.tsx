@@ -46,9 +46,9 @@ function TopBar({ tab }: { tab: Tab }): ReactNode {
       <nav aria-label="Inspector" className="flex items-stretch gap-x-1">
         {TABS.map((each) => {
           const { words, icon: Icon } = LOOKS[each];
-          const look = each === tab ? "border-accent text-text font-medium" : "border-transparent text-muted hover:text-text";
+          const look = each === tab ? "border-b-2 border-accent text-text font-medium" : "pb-0.5 text-muted hover:text-text";
           return (
-            <a key={each} href={hrefOf({ tab: each })} aria-current={each === tab ? "page" : undefined} className={`inline-flex items-center gap-2 border-b-2 px-2.5 no-underline ${look}`}>
+            <a key={each} href={hrefOf({ tab: each })} aria-current={each === tab ? "page" : undefined} className={`inline-flex items-center gap-2 px-2.5 no-underline ${look}`}>
               <Icon size={14} aria-hidden="true" /> <span className="max-[620px]:sr-only">{words}</span>
               {each === "inbox" && open > 0 && <span className="rounded-full bg-amber-tint px-1.5 text-xs font-semibold text-amber">{open}<span className="sr-only"> open questions</span></span>}
             </a>

@@ -96,7 +96,7 @@ function Rows({ answer, search, chosen, hasWords }: { answer: Answer<InspectedRu
 }
 
 function RunItem({ run, isChosen }: { run: InspectedRunRow; isChosen: boolean }): ReactNode {
-  const look = isChosen ? "border-line bg-surface shadow-soft" : "border-transparent hover:bg-sunken";
+  const look = isChosen ? "is-here border-line bg-surface shadow-soft" : "border-transparent hover:bg-sunken";
   return (
     <a href={hrefOf({ tab: "runs", runId: run.runId })} aria-current={isChosen ? "true" : undefined} className={`grid grid-cols-[8px_minmax(0,1fr)_auto] items-baseline gap-x-3 rounded-xl border px-2.5 py-2 no-underline ${look}`}>
       <span aria-hidden="true" className={`mt-[7px] size-[7px] self-start rounded-full forced-color-adjust-none ${DOTS[toneOf(run)]}`} />

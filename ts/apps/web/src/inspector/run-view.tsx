@@ -56,7 +56,7 @@ function useNow(shown: InspectedRun, isLive: boolean): number {
 
 function Head({ shown, now, replay, onRerun }: { shown: InspectedRun; now: number; replay: Replay; onRerun: () => void }): ReactNode {
   const { run } = shown;
-  const { words } = stateOf(run.state);
+  const { words, hint } = stateOf(run.state);
   const test = async (): Promise<string | undefined> => (await askOnce<InspectedTest>(`/runs/${run.runId}/test`))?.text;
   return (
     <header className="flex flex-col gap-3">
@@ -65,7 +65,7 @@ function Head({ shown, now, replay, onRerun }: { shown: InspectedRun; now: numbe
       <div className="flex flex-wrap items-start gap-x-3 gap-y-2">
         <div className="flex min-w-0 flex-[1_1_320px] flex-wrap items-center gap-x-3 gap-y-1">
           <h1 className="m-0 line-clamp-2 min-w-0 py-1 text-[17px] leading-6 font-semibold wrap-anywhere" title={run.title}>{run.title || "A run without words"}</h1>
-          <Pill tone={toneOf(run)} dot>{words}</Pill>
+          <Pill tone={toneOf(run)} dot title={hint}>{words}</Pill>
         </div>
         <span className="flex flex-wrap gap-2">
           <a href={`${BASE}/#/chat/${run.threadId}`} className={`${PLAIN} no-underline`}><MessageSquare size={14} aria-hidden="true" /> Open chat</a>

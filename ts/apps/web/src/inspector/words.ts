@@ -86,16 +86,22 @@ export function extrasOf({ usage, parks, reconnects = 0, repeats = 0 }: Inspecte
   ];
 }
 
-export const STATES: Readonly<Record<string, { readonly words: string; readonly tone: Tone }>> = {
+interface StateWords {
+  readonly words: string;
+  readonly tone: Tone;
+  readonly hint?: string;
+}
+
+export const STATES: Readonly<Record<string, StateWords>> = {
   running: { words: "Running", tone: "blue" },
   waiting: { words: "Waiting for you", tone: "amber" },
-  parked: { words: "Parked", tone: "amber" },
+  parked: { words: "Parked", tone: "amber", hint: "Saved while waiting. Nothing runs until the answer arrives." },
   done: { words: "Done", tone: "green" },
   stopped: { words: "Stopped", tone: "grey" },
   failed: { words: "Failed", tone: "red" },
 };
 
-export function stateOf(state: string): { readonly words: string; readonly tone: Tone } {
+export function stateOf(state: string): StateWords {
   return STATES[state] ?? { words: state, tone: "grey" };
 }
 

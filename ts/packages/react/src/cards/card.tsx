@@ -2,7 +2,7 @@
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
 import { useNow } from "../card-memory.ts";
-import { longTime, questionOf, refusalWords, shareIn, titleOf, toolTitle } from "../sentences.ts";
+import { lateWords, longTime, questionOf, refusalWords, shareIn, titleOf, toolTitle } from "../sentences.ts";
 import { useCardHost, useOwnCard, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";
 import type { CardView, Kind, Refusal } from "../view.ts";
@@ -97,9 +97,12 @@ function Question({ view }: { view: CardView }): ReactNode {
   return <Card view={view} />;
 }
 
+/** The name of a tool is for programs: without a title nothing is said of it. */
 function Writing({ view }: { view: CardView }): ReactNode {
+  const { writing } = useWords();
+  const title = view.title ?? view.tool?.title;
   return (
-    <Frame view={view} title={toolTitle(view)} context={useWords().writing}>
+    <Frame view={view} title={title || writing} context={title ? writing : ""}>
       <span className="fh-bar" aria-hidden="true" />
       <span className="fh-bar fh-short" aria-hidden="true" />
     </Frame>
@@ -179,7 +182,7 @@ function TimedOut({ view, afterSec }: { view: CardView; afterSec: number | undef
       <OpenForGood view={view} />
     </>
   );
-  return <Frame view={view} title={words.timedOutTitle(questionOf(view, words))} context={words.timedOutAfter(afterSec)} actions={actions}><Typed view={view} /></Frame>;
+  return <Frame view={view} title={words.timedOutTitle(questionOf(view, words))} context={lateWords(afterSec, words)} actions={actions}><Typed view={view} /></Frame>;
 }
 
 function Denied({ view, reason }: { view: CardView; reason: string }): ReactNode {

@@ -1,6 +1,6 @@
 // Where the focus is while questions come and go: it stays where somebody put it. Only when it is nowhere does it go to the
-// question that is next, to a field or to the heading, and never to a button: a key that was meant for something else must
-// not answer.
+// question that is next: to its heading, or to its field once somebody has begun to answer. Never to a button: a key that was
+// meant for something else must not answer.
 import { type RefObject, useEffect, useRef } from "react";
 import type { CardView } from "../view.ts";
 
@@ -9,6 +9,7 @@ const FIELDS = "input:not([hidden]):not(:disabled), select:not(:disabled), texta
 /** `room` holds the cards; `waiting` are those that somebody has to answer, in their order. */
 export function useCardFocus(room: RefObject<HTMLElement | null>, waiting: readonly CardView[]): void {
   const last = useRef(0);
+  const isInside = useRef(false);
   const states = waiting.map(({ call, state }) => `${call.id} ${state.name}`).join("\n");
   useEffect(() => {
     const cards = room.current;
@@ -19,10 +20,12 @@ export function useCardFocus(room: RefObject<HTMLElement | null>, waiting: reado
     const open = waiting.filter(({ state }) => state.name !== "sending").map(({ call }) => call.id);
     const ids = waiting.map(({ call }) => call.id);
     const from = Math.min(last.current, ids.length);
-    [...ids.slice(from), ...ids.slice(0, from)].filter((id) => open.includes(id)).some((id) => focusOn(cards, id));
+    [...ids.slice(from), ...ids.slice(0, from)].filter((id) => open.includes(id)).some((id) => focusOn(cards, id, isInside.current));
   }, [room, states]);
   useEffect(() => {
     const note = ({ target }: FocusEvent): void => {
+      // a page that has only just been loaded has put it onto the heading itself
+      isInside.current ||= (target as Element).matches(":not(.fh-title)");
       const id = (target as Element).closest<HTMLElement>("[data-call]")?.dataset["call"];
       const place = waiting.findIndex(({ call }) => call.id === id);
       last.current = place < 0 ? last.current : place;
@@ -34,9 +37,9 @@ export function useCardFocus(room: RefObject<HTMLElement | null>, waiting: reado
 }
 
 /** True if there is such a card. */
-function focusOn(room: HTMLElement, id: string): boolean {
+function focusOn(room: HTMLElement, id: string, mayType: boolean): boolean {
   const card = room.querySelector<HTMLElement>(`[data-call="${CSS.escape(id)}"]`);
-  const target = card?.querySelector<HTMLElement>(FIELDS) ?? card?.querySelector<HTMLElement>(".fh-title");
+  const target = (mayType && card?.querySelector<HTMLElement>(FIELDS)) || card?.querySelector<HTMLElement>(".fh-title");
   target?.focus();
   return target != null;
 }

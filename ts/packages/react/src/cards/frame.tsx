@@ -57,7 +57,6 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
       </header>
       {children !== undefined && <div className="fh-body">{children}</div>}
       {actions !== undefined && <div className="fh-actions">{actions}</div>}
-      {state.name === "parked" && <Saved deadline={state.deadline} />}
     </section>
   );
 }
@@ -65,17 +64,16 @@ export function Frame({ view: { call, kind, state }, title, context, children, a
 function Saved({ deadline }: { deadline: number | undefined }): ReactNode {
   const now = useNow(true);
   const words = useWords();
-  return <p className="fh-saved">{words.saved(deadline === undefined ? undefined : timeLeft(deadline, now, words))}</p>;
+  return <span className="fh-pill fh-amber">{words.saved(deadline === undefined ? undefined : timeLeft(deadline, now, words))}</span>;
 }
 
-const PILLS: Partial<Record<CardState["name"], readonly [Extract<keyof Words, "running" | "sending" | "undelivered" | "refused" | "timedOut" | "denied" | "parked" | "noClient">, string]>> = {
+const PILLS: Partial<Record<CardState["name"], readonly [Extract<keyof Words, "running" | "sending" | "undelivered" | "refused" | "timedOut" | "denied" | "noClient">, string]>> = {
   running: ["running", "blue"],
   sending: ["sending", "blue"],
   undelivered: ["undelivered", "amber"],
   refused: ["refused", "red"],
   "timed-out": ["timedOut", "grey"],
   denied: ["denied", "grey"],
-  parked: ["parked", "amber"],
   "no-client": ["noClient", "amber"],
 };
 
@@ -84,6 +82,9 @@ function Aside({ state }: { state: CardState }): ReactNode {
   const [name, tone] = PILLS[state.name] ?? [];
   if (name !== undefined) {
     return <span className={`fh-pill fh-${tone}`}>{tone === "blue" && <span className="fh-beat" aria-hidden="true" />}{words[name]}</span>;
+  }
+  if (state.name === "parked") {
+    return <Saved deadline={state.deadline} />;
   }
   return state.name === "open" && state.deadline !== undefined ? <TimeLeft deadline={state.deadline} /> : null;
 }

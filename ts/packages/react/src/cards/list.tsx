@@ -21,7 +21,7 @@ function OpenCards({ host }: { host: CardHost }): ReactNode {
   useCardFocus(list, waiting);
   return (
     <div ref={list} className="fh-cards">
-      {waiting.length > 0 && <Needed count={waiting.length} />}
+      {waiting.length > 0 && <Needed count={waiting.filter(({ state }) => state.name !== "sending").length} />}
       <p className="fh-hidden" aria-live="polite">{waiting.map((view) => announcementOf(view, words)).join(" ")}</p>
       {views.map((view) => <ToolCard key={view.call.id} view={view} />)}
       <ConnectionLine host={host} />
@@ -29,13 +29,14 @@ function OpenCards({ host }: { host: CardHost }): ReactNode {
   );
 }
 
+/** With the last answer on its way nothing is needed any more; the line stays, so that nothing moves. */
 function Needed({ count }: { count: number }): ReactNode {
   const words = useWords();
   return (
     <p className="fh-needed">
       <Hand size={15} aria-hidden="true" />
-      <strong>{words.needed(count)}</strong>
-      <span>{words.neededNext}</span>
+      <strong>{count > 0 ? words.needed(count) : words.sendingAnswer}</strong>
+      {count > 0 && <span>{words.neededNext}</span>}
     </p>
   );
 }

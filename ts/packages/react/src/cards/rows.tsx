@@ -3,7 +3,7 @@ import { openable } from "@farhand/client";
 import { Check, Minus, Plug, Server, X } from "lucide-react";
 import type { ReactNode } from "react";
 import { useAllowed } from "../allowed.ts";
-import { doneTitle, doneWords, durationOf, questionOf } from "../sentences.ts";
+import { doneTitle, doneWords, durationOf, lateWords, questionOf } from "../sentences.ts";
 import { useCardHost, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";
 import type { CardView } from "../view.ts";
@@ -118,7 +118,7 @@ function wordsOf({ state, kind, call, summary }: CardView, words: Words): string
     case "done":
       return summary ?? (call.phase === "settled" && call.outcome.kind === "success" ? doneWords(kind, call.input, call.outcome.output, words) : "");
     case "failed":
-      return state.words;
+      return state.words || words.gone;
     case "skipped":
       return words.skipped;
     case "declined":
@@ -126,7 +126,7 @@ function wordsOf({ state, kind, call, summary }: CardView, words: Words): string
     case "elsewhere":
       return words.answeredElsewhere;
     case "timed-out":
-      return words.timedOutAfter(state.afterSec);
+      return lateWords(state.afterSec, words);
     case "denied":
       return words.deniedRow(state.reason);
     default:
