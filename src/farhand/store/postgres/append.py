@@ -35,6 +35,9 @@ log = logging.getLogger("farhand.store")
 
 BATCH = 256
 """Appends per transaction: a flood must not make the first one wait for the last."""
+BATCH_BYTES = 4 * 1024 * 1024
+"""Bytes of their records, unless a single append has more: a statement that takes too long fails all of its
+appends, now and whenever they are tried again."""
 TRIES = 8
 """How often a transaction that lost a race is tried again."""
 RETRY_SEC = 0.25
@@ -50,6 +53,10 @@ class QueuedAppend(Struct):
     appends: list[EncodedAppend]
     names: set[Values]
     answer: asyncio.Future[dict[Key, AppendResult]]
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.appends)
 
 
 class AppendQueue:
@@ -118,11 +125,11 @@ class AppendQueue:
     def _next_batch(self) -> list[QueuedAppend]:
         """What waits, in order, up to a second append to the same thread, or to a call or run of one."""
         batch = [self._queue.popleft()]
-        names, size = set(batch[0].names), len(batch[0].appends)
+        names, count, size = set(batch[0].names), len(batch[0].appends), batch[0].size
         while self._queue:
             following = self._queue[0]
-            size += len(following.appends)
-            if size > BATCH or not names.isdisjoint(following.names):
+            count, size = count + len(following.appends), size + following.size
+            if count > BATCH or size > BATCH_BYTES or not names.isdisjoint(following.names):
                 break
             names |= following.names
             batch.append(self._queue.popleft())
@@ -215,13 +222,17 @@ class AppendQueue:
 
 
 def _groups(appends: list[EncodedAppend]) -> list[list[EncodedAppend]]:
-    """Those that share a name come one after the other, in their order; as a rule none do."""
+    """Those that share a name come one after the other, in their order; as a rule none do. Nor do as many as
+    are too large for one statement."""
     groups: list[list[EncodedAppend]] = []
     names: set[Values] = set()
+    size = 0
     for each in appends:
-        if not groups or not names.isdisjoint(each.names):
+        size += each.size
+        if not groups or size > BATCH_BYTES or not names.isdisjoint(each.names):
             groups.append([])
             names.clear()
+            size = each.size
         groups[-1].append(each)
         names |= each.names
     return groups or [[]]

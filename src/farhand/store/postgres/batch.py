@@ -47,7 +47,7 @@ Values: TypeAlias = tuple[object, ...]
 class EncodedAppend:
     """Its rows for each table, without the number of its thread, which only the database knows."""
 
-    __slots__ = ("append", "calls", "files", "key", "names", "row", "runs", "tools")
+    __slots__ = ("append", "calls", "files", "key", "names", "row", "runs", "size", "tools")
 
     def __init__(self, append: Append) -> None:
         owner = append.owner
@@ -58,6 +58,9 @@ class EncodedAppend:
         self.runs = _by_id(run_values(owner, run) for run in append.runs)
         self.tools = [(tool.version, encode(tool)) for tool in append.tools]
         self.files = [(*self.key[:2], ref) for ref in append.files]
+        records = [row[-1] for rows in (self.calls, self.runs, self.tools) for row in rows]
+        self.size = sum(len(each) for each in (*self.row, *records) if isinstance(each, bytes))
+        """Bytes of its records."""
         self.names: set[Values] = {self.key}
         """A statement changes a row once: of two appends that share one of these, one has to wait."""
         self.names.update([("call", *row[:3]) for row in self.calls])

@@ -35,6 +35,20 @@ async def test_what_queued_while_a_transaction_ran_shares_the_next_one(
     assert await postgres.feed_span(ANN) == (1, 200)
 
 
+async def test_appends_that_are_too_large_together_are_stored_in_several_transactions(
+    fixture: StoreFixture, postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.store.postgres.append.BATCH_BYTES", 10_000)
+    before = postgres._appends.transactions
+    large = {"snapshot": b"s" * 2_000, "body": b"b" * 1_000}
+    one = [fixture.new_append(f"one{no}", calls=(fixture.new_call(f"c{no}"),), **large) for no in range(4)]
+    assert await postgres.append([*one, fixture.new_append("huge", body=b"b" * 20_000)]) == [Appended()] * 5
+    assert postgres._appends.transactions - before == 3
+    each = [fixture.new_append(f"each{no}", **large) for no in range(6)]
+    assert await asyncio.gather(*(postgres.append([one]) for one in each)) == [[Appended()]] * 6
+    assert postgres._appends.transactions - before == 5
+
+
 async def test_an_append_that_does_not_hold_fails_alone_in_its_transaction(
     fixture: StoreFixture, postgres: PostgresStore
 ) -> None:
