@@ -85,10 +85,8 @@ def latest_version() -> int:
 
 
 async def _prepare(connection: Connection, place: Place, *, as_is: bool) -> float:
-    found = await connection.fetch(
-        "SELECT current_setting('server_version_num')::int, extract(epoch FROM clock_timestamp())::float8"
-    )
-    version, now = found[0]
+    [row] = await connection.fetch("SELECT current_setting('server_version_num')::int")
+    version = row[0]
     if version < OLDEST:
         raise BadSetting(
             f"The store {place.name} is PostgreSQL {version // 10_000}; farhand needs 13 or newer."
@@ -96,7 +94,7 @@ async def _prepare(connection: Connection, place: Place, *, as_is: bool) -> floa
     stored = await stored_version(connection, place)
     if as_is:
         check_version(place.name, stored)
-        return float(now)
+        return await _time_of(connection)
     if not await is_writable(connection):
         raise BadSetting(
             f"The store {place.name} accepts no writes: it is a replica, or was made read-only.",
@@ -104,7 +102,13 @@ async def _prepare(connection: Connection, place: Place, *, as_is: bool) -> floa
         )
     if stored != latest_version():
         await _migrate(connection, place)
-    return float(now)
+    # last: a change of the tables may take a minute
+    return await _time_of(connection)
+
+
+async def _time_of(connection: Connection) -> float:
+    [row] = await connection.fetch("SELECT extract(epoch FROM clock_timestamp())::float8")
+    return float(row[0])
 
 
 def check_version(name: str, stored: int | None) -> None:

@@ -12,7 +12,7 @@ from farhand.errors import BadSetting
 from farhand.store.base import Append, Appended
 from farhand.store.open import inspect_store, open_store
 from farhand.store.postgres import PostgresStore, schema
-from farhand.store.postgres.connection import connect, place_of
+from farhand.store.postgres.connection import Connection, Place, connect, place_of
 from farhand.store.postgres.schema import latest_version
 from farhand.testing.store_laws.fixture import ANN, StoreFixture
 from tests.postgres import Cluster
@@ -187,6 +187,20 @@ async def test_steps_of_a_migration_are_run_once_in_their_order_however_many_pro
     assert len((await stores[1].load(ANN, "t1")).rows) == 1
     for store in stores:
         await store.close()
+
+
+async def test_the_time_of_a_database_is_that_after_its_tables_were_made(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migrate, made_at = schema._migrate, 0.0
+
+    async def migrate_and_note(connection: Connection, place: Place) -> None:
+        nonlocal made_at
+        await migrate(connection, place)
+        [[made_at]] = await connection.fetch("SELECT extract(epoch FROM clock_timestamp())::float8")
+
+    monkeypatch.setattr(schema, "_migrate", migrate_and_note)
+    assert await schema.prepare(place_of(address)) >= made_at > 0.0
 
 
 async def test_a_migration_that_breaks_leaves_the_version_before_it(
