@@ -115,11 +115,12 @@ RESERVE_CLAIMABLE = f"""
 """
 
 # in the order in which appends lock threads, so that the two never deadlock
-RENEW = """
+RENEW = f"""
     WITH leased AS MATERIALIZED (
         SELECT thread_no FROM threads WHERE worker = $1 ORDER BY tenant, subject, thread_id FOR UPDATE
     )
-    UPDATE threads SET lease_until = $2 WHERE thread_no IN (SELECT thread_no FROM leased)
+    UPDATE threads SET lease_until = {NOW.format("$3")} + $2::float8
+    WHERE thread_no IN (SELECT thread_no FROM leased)
 """
 
 FEED = """

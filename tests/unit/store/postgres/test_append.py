@@ -405,6 +405,23 @@ async def test_leases_end_by_the_clock_of_the_database(address: str) -> None:
     await store.close()
 
 
+@requirement("workers:takeover")
+async def test_a_lease_is_renewed_by_the_clock_of_the_database_whatever_its_worker_knows_of_it(
+    address: str,
+) -> None:
+    store = await PostgresStore.open(address)
+    fixture = StoreFixture(store, FakeClock())
+    await fixture.append("t1", thread=fixture.running(), lease=Lease("w1", store.now() + 60.0))
+    assert store._clock._ahead is not None
+    # the clock of the database was set ahead, or another database took over
+    store._clock._ahead -= 600.0
+    await store.renew("w1", store.now() + 60.0)
+    assert await store.claimable(limit=9) == []
+    await store.renew("w1", 0.0)
+    assert [each.thread_id for each in await store.claimable(limit=9)] == ["t1"]
+    await store.close()
+
+
 async def test_renewals_and_appends_that_meet_do_not_wait_for_each_other_in_a_circle(
     fixture: StoreFixture, postgres: PostgresStore, other: PostgresStore
 ) -> None:
