@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Append, Appended, AppendResult
 from farhand.store.postgres.batch import WRITE_NOTHING, AppendBatch, EncodedAppend, Key, Values
 from farhand.store.postgres.connection import (
@@ -24,6 +24,7 @@ from farhand.store.postgres.connection import (
     Connection,
     ConnectionLost,
     DatabaseClock,
+    DuplicateRow,
     Place,
     StatementFailed,
     TransactionConflict,
@@ -43,6 +44,7 @@ TRIES = 8
 RETRY_SEC = 0.25
 STALLED_SEC = 2.0
 """A transaction that takes longer than this may never end: until it does, the store is not ready."""
+REBUILD = "Run `farhand rebuild`."
 KNOWN_TOOLS = 1_000
 """Versions of tools that are known to be stored and need not be sent again."""
 
@@ -139,7 +141,7 @@ class AppendQueue:
         self._busy_since = asyncio.get_running_loop().time()
         try:
             results = await self._write(AppendBatch(append for each in batch for append in each.appends))
-        except ValueError as error:
+        except (ValueError, Unreadable) as error:
             await self._serve_alone(batch, error)
         except asyncio.CancelledError:
             for each in batch:
@@ -157,8 +159,9 @@ class AppendQueue:
         finally:
             self._busy_since = math.inf
 
-    async def _serve_alone(self, batch: list[QueuedAppend], error: ValueError) -> None:
-        """One of them has a text that the database cannot store, which must fail only its caller."""
+    async def _serve_alone(self, batch: list[QueuedAppend], error: Exception) -> None:
+        """One of them has a text that the database cannot store, or a thread whose row contradicts its log,
+        which must fail only its caller."""
         if len(batch) == 1:
             _answer(batch[0], error)
             return
@@ -166,11 +169,15 @@ class AppendQueue:
             await self._serve([each])
 
     async def _write(self, batch: AppendBatch) -> dict[Key, AppendResult]:
+        lost: TransactionConflict | None = None
         for attempt in range(TRIES):
             try:
                 return await self._try(batch, look_at_all_requests=attempt > 0)
             except TransactionConflict as error:
                 log.debug("another transaction was faster: %s", error)
+                lost = error
+        if isinstance(lost, DuplicateRow):
+            raise Unreadable("The tables of the store contradict each other.", hint=REBUILD) from lost
         raise StatementFailed("lost the race to other transactions every time")
 
     async def _try(self, batch: AppendBatch, *, look_at_all_requests: bool) -> dict[Key, AppendResult]:

@@ -8,7 +8,7 @@ import logging
 import pytest
 
 from farhand.core.call import ProgramRequest
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Append, Appended, Lease, Moved, OutOfTime, RequestTaken, ThreadRow
 from farhand.store.postgres import PostgresStore
 from farhand.store.postgres.batch import AppendBatch
@@ -252,6 +252,19 @@ async def test_an_append_that_the_database_cannot_hold_fails_alone(
     unknown = fixture.new_append("nothing\0here", b"")
     known = fixture.new_append("t0", b"", version=1)
     assert await postgres.append([unknown, known]) == [Appended(), Appended()]
+
+
+async def test_a_thread_whose_row_contradicts_its_log_fails_alone(
+    fixture: StoreFixture, postgres: PostgresStore
+) -> None:
+    for _ in range(2):
+        await fixture.append("odd")
+    # as after a restore of some tables only
+    await execute(postgres, "UPDATE threads SET version = 1")
+    appends = [_append(fixture, name, version, b"[1]") for name, version in (("odd", 1), ("t1", 0), ("t2", 0))]
+    answers = await asyncio.gather(*(postgres.append([each]) for each in appends), return_exceptions=True)
+    assert isinstance(answers[0], Unreadable)
+    assert answers[1:] == [[Appended()]] * 2
 
 
 async def test_a_call_appends_to_a_thread_once_and_two_callers_may_append_to_the_same(
