@@ -30,7 +30,7 @@ from farhand.core.tool import Executor, Tool
 from farhand.errors import LostClaim, StoreDown
 from farhand.eventlog.pubsub import Subscription, freed_topic, resting_topic, thread_topic
 from farhand.tools.context import acting
-from farhand.tools.execute import NotStarted, to_failure
+from farhand.tools.execute import ToolNotStarted, to_failure
 
 log = logging.getLogger("farhand.runs")
 
@@ -80,7 +80,7 @@ async def run_tool(
                 # the last thing before the effect
                 may_start=lambda: context.still_holds(since, lambda: _is_held(context, call, run)),
             )
-    except NotStarted:
+    except ToolNotStarted:
         return None
     finally:
         await link.close()

@@ -8,7 +8,8 @@ cached state, which may be old. Each append names the thread version that it was
 it if the thread has moved on: then the state is read again, and its commands are decided again. Of two
 different answers to one call, the second is decided on a call that is settled, and its sender gets `Conflict`
 with the winner. A refusal because of the version means that another process has appended, so the thread
-advances; if its log shows nothing of that, the store is broken, and the command fails. Answers are returned and events published once they are durable.
+advances; if its log shows nothing of that, the store is broken, and the command fails. Answers are returned
+and events published once they are durable.
 
 Where this process alone writes, its runs continue with decisions that are not durable yet
 (`decide_uncommitted`, `read_uncommitted`), so that a step does not wait for the disk. They show nothing of

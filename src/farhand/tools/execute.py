@@ -60,7 +60,7 @@ MayStart: TypeAlias = Callable[[], Awaitable[bool]]
 """Asked right before the function of a tool is called, once there is a thread for it."""
 
 
-class NotStarted(Exception):
+class ToolNotStarted(Exception):
     """`MayStart` said no: the function was not called."""
 
 
@@ -90,7 +90,8 @@ async def run_tool_function(
 ) -> Success | Failure:
     """The outcome of calling the function: on the event loop if it is async, otherwise in a thread.
 
-    An output of more than `at_most` bytes of JSON is a Failure. Raises `NotStarted` if `may_start` says no.
+    An output of more than `at_most` bytes of JSON is a Failure. If `may_start` says no, `ToolNotStarted` is
+    raised.
     """
     if within <= 0:
         return _too_late(name, within)
@@ -189,7 +190,7 @@ async def _run(
 
 async def _require(may_start: MayStart | None) -> None:
     if may_start is not None and not await may_start():
-        raise NotStarted
+        raise ToolNotStarted
 
 
 def _call(to_outcome: _ToOutcome, work: Callable[[], object]) -> object:

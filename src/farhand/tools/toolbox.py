@@ -162,7 +162,7 @@ class Toolbox:
 
         The deadline is `within` seconds, otherwise the tool's `timeout_sec`, otherwise 120 s. An output of
         more than `at_most` bytes of JSON is a Failure. Approval is not requested here; it comes before.
-        `may_start` is asked last, right before the function is called: if it says no, `NotStarted` is raised.
+        `may_start` is asked right before the function is called: if it says no, `ToolNotStarted` is raised.
         """
         started = anyio.current_time()
         outcome = await self._execute(name, arguments, within, at_most, may_start)

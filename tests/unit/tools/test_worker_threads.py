@@ -13,7 +13,7 @@ import anyio.to_thread
 import pytest
 
 from farhand.tools import execute
-from farhand.tools.execute import NotStarted, run_in_thread, run_tool_function
+from farhand.tools.execute import ToolNotStarted, run_in_thread, run_tool_function
 from tests.requirement import requirement
 
 
@@ -117,7 +117,7 @@ async def test_whether_a_tool_may_start_is_asked_once_there_is_a_thread_for_it(
         return not is_lost
 
     async def start() -> None:
-        with pytest.raises(NotStarted):
+        with pytest.raises(ToolNotStarted):
             await run_tool_function(
                 "pay", lambda: begun.append("paid"), {}, within=30, at_most=100, may_start=may_start
             )
@@ -141,6 +141,6 @@ async def test_an_async_tool_that_may_not_start_is_not_called() -> None:
     async def never() -> bool:
         return False
 
-    with pytest.raises(NotStarted):
+    with pytest.raises(ToolNotStarted):
         await run_tool_function("pay", pay, {}, within=30, at_most=100, may_start=never)
     assert begun == []

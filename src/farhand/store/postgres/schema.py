@@ -44,8 +44,8 @@ NEEDS_WORKER = """
     CREATE INDEX calls_for_worker ON calls (opened_at, call_id)
         WHERE settled_at IS NULL AND run_id IS NULL AND needs_worker;
 """
-# a worker of a version before the last step moves a call without that column; a move after which the call needs a
-# worker changes its deadline, too
+# a worker of a version before the last step moves a call without judging whether it needs a worker. Each move
+# that makes it need one changes its deadline, too
 JUDGED_DEADLINE = """
     ALTER TABLE calls ADD COLUMN judged_deadline double precision;
     DROP INDEX calls_for_worker;

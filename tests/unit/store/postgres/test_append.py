@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from farhand.core.call import ProgramRequest
+from farhand.core.call import Call, ProgramRequest
 from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Append, Appended, Lease, Moved, OutOfTime, RequestTaken, ThreadRow
 from farhand.store.postgres import PostgresStore
@@ -40,12 +40,15 @@ async def test_appends_that_are_too_large_together_are_stored_in_several_transac
 ) -> None:
     monkeypatch.setattr("farhand.store.postgres.append.BATCH_BYTES", 10_000)
     before = postgres._appends.transactions
-    large = {"snapshot": b"s" * 2_000, "body": b"b" * 1_000}
-    one = [fixture.new_append(f"one{no}", calls=(fixture.new_call(f"c{no}"),), **large) for no in range(4)]
+
+    def large(name: str, *calls: Call) -> Append:
+        return fixture.new_append(name, b"b" * 1_000, snapshot=b"s" * 2_000, calls=calls)
+
+    one = [large(f"one{no}", fixture.new_call(f"c{no}")) for no in range(4)]
     assert await postgres.append([*one, fixture.new_append("huge", body=b"b" * 20_000)]) == [Appended()] * 5
     assert postgres._appends.transactions - before == 3
-    each = [fixture.new_append(f"each{no}", **large) for no in range(6)]
-    assert await asyncio.gather(*(postgres.append([one]) for one in each)) == [[Appended()]] * 6
+    alone = [large(f"alone{no}") for no in range(6)]
+    assert await asyncio.gather(*(postgres.append([each]) for each in alone)) == [[Appended()]] * 6
     assert postgres._appends.transactions - before == 5
 
 
@@ -261,7 +264,9 @@ async def test_a_thread_whose_row_contradicts_its_log_fails_alone(
         await fixture.append("odd")
     # as after a restore of some tables only
     await execute(postgres, "UPDATE threads SET version = 1")
-    appends = [_append(fixture, name, version, b"[1]") for name, version in (("odd", 1), ("t1", 0), ("t2", 0))]
+    appends = [
+        _append(fixture, name, version, b"[1]") for name, version in (("odd", 1), ("t1", 0), ("t2", 0))
+    ]
     answers = await asyncio.gather(*(postgres.append([each]) for each in appends), return_exceptions=True)
     assert isinstance(answers[0], Unreadable)
     assert answers[1:] == [[Appended()]] * 2
