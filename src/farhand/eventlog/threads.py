@@ -7,9 +7,8 @@ soon as it arrives, if its thread is cached; where others write too, just before
 cached state, which may be old. Each append names the thread version that it was decided on. The store refuses
 it if the thread has moved on: then the state is read again, and its commands are decided again. Of two
 different answers to one call, the second is decided on a call that is settled, and its sender gets `Conflict`
-with the winner. A refusal because of the version means that another process has appended, so the thread
-advances; if its log shows nothing of that, the store is broken, and the command fails. Answers are returned
-and events published once they are durable.
+with the winner. A refused version means that another process has appended, so the thread advances; a command
+that is refused twice on one version fails. Answers are returned and events published once they are durable.
 
 Where this process alone writes, its runs continue with decisions that are not durable yet
 (`decide_uncommitted`, `read_uncommitted`), so that a step does not wait for the disk. They show nothing of
