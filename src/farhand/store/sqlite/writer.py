@@ -17,7 +17,9 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from queue import SimpleQueue
+from time import monotonic
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -307,6 +309,9 @@ INSERT INTO feed (tenant, subject, no, count, at, thread_id, body) VALUES (?, ?,
 AT_MOST = 512
 """Jobs per transaction: a flood must not make the first one wait for the last."""
 
+STALLED_SEC = 5.0
+"""A transaction that takes longer than this may never end: until it does, the store is not ready."""
+
 ANSWERED_AT_ONCE = 64
 """Jobs answered in one turn of the loop."""
 
@@ -351,6 +356,7 @@ class Writer:
         self._is_closed = False
         self._has_failed = False
         """Whether the disk refused the last transaction."""
+        self._busy_since = inf
         self._ended: asyncio.Future[None] = self._loop.create_future()
         # a daemon: a program that ends without closing the store has lost nothing, and must not hang
         threading.Thread(target=self._run, name="farhand-store", daemon=True).start()
@@ -369,6 +375,10 @@ class Writer:
         if self._has_failed:
             await self.do(lambda writing: rewrite_header(writing.db))
 
+    def check_stalled(self) -> None:
+        if monotonic() - self._busy_since > STALLED_SEC:
+            raise StoreDown("The disk has not answered for a while.", hint="Try again in a moment.")
+
     async def close(self) -> None:
         """Waits for everything that was queued before."""
         if not self._is_closed:
@@ -384,6 +394,7 @@ class Writer:
                 jobs, is_last = self._next_jobs()
                 if jobs:
                     self._transact(jobs)
+                    self._busy_since = inf
                     self._on_loop(self._answer, jobs)
                     jobs = []
         finally:
@@ -404,6 +415,7 @@ class Writer:
 
     def _transact(self, jobs: list[Job[Any]]) -> None:
         self.transactions += 1
+        self._busy_since = monotonic()
         try:
             self._writing.begin()
             for job in jobs:
