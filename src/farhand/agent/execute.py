@@ -30,7 +30,7 @@ from farhand.core.tool import Executor, Tool
 from farhand.errors import LostClaim, StoreDown
 from farhand.eventlog.pubsub import Subscription, freed_topic, resting_topic, thread_topic
 from farhand.tools.context import acting
-from farhand.tools.execute import to_failure
+from farhand.tools.execute import ToolNotStarted, to_failure
 
 log = logging.getLogger("farhand.runs")
 
@@ -64,26 +64,37 @@ async def run_tool(
     if tool is None or tool.version != call.tool_version:
         # the tool chosen now is not the one that was requested or approved
         return CHANGED
-    # the last thing before the effect
-    if not await context.still_holds(since, lambda: _is_held(context, call, run)):
-        return None
-    within = call.timeout_sec or context.settings.timeouts.server_tool
-    if call.run_id is None and call.deadline is not None:
-        # its time has been running since it was opened or approved, no matter when the tool starts
-        left = call.deadline - BACKSTOP_SEC - context.log.now()
-        if left <= 0:
-            return TimedOut(within)
-        within = min(within, left)
-    most = context.settings.limits.tool_output
+    span = call.timeout_sec or context.settings.timeouts.server_tool
+    within = min(span, _seconds_left(context, call))
+    if within <= 0:
+        return TimedOut(span)
     link = ToolLink(context, call, offered)
     try:
         with acting(context_of(call, run, link)):
             outcome = await offered.toolbox.execute(
-                call.tool, call.input, within=within, call_id=call.call_id, at_most=most
+                call.tool,
+                call.input,
+                within=within,
+                call_id=call.call_id,
+                at_most=context.settings.limits.tool_output,
+                # the last thing before the effect
+                may_start=lambda: context.still_holds(since, lambda: _is_held(context, call, run)),
             )
+    except ToolNotStarted:
+        return None
     finally:
         await link.close()
     return context.recorded(outcome)
+
+
+def _seconds_left(context: AgentContext, call: Call) -> float:
+    """Until the tool must have ended. A direct call's time has been running since it was opened or approved,
+    no matter when its tool starts. That of a run's call starts with its tool, unless this process was
+    suspended in between: after its deadline the model is told that it timed out."""
+    if call.deadline is None:
+        return inf
+    left = call.deadline - context.log.now()
+    return left - BACKSTOP_SEC if call.run_id is None else left
 
 
 async def _is_held(context: AgentContext, call: Call, run: Run | None) -> bool:

@@ -31,6 +31,9 @@ WORKERS = Owner("", "farhand workers")
 """No principal has an empty tenant: the seats of workers are stored beside those of registered clients."""
 
 
+_time_of_day = SystemClock().now
+
+
 class Membership:
     def __init__(self, eventlog: EventLog, *, lease_sec: float) -> None:
         # not from the injected clock: two workers of one test must not have the same name
@@ -69,6 +72,8 @@ class Ownership:
         self._sure_since = -inf
         self._sure_until = 0.0 if eventlog.is_shared else inf
         """The lease has not expired between these two, by the clock of the event loop."""
+        self._wall_until = self._sure_until
+        """The same by the time of day, since the other clock stands still while a machine sleeps."""
         self._renewing = asyncio.Lock()
         eventlog.worker = membership.name
         eventlog.lease_sec = self._seconds
@@ -80,7 +85,7 @@ class Ownership:
 
     def is_sure(self, since: float) -> bool:
         """True if no other process can have taken over what this one has held since this time."""
-        return self._sure_since <= since and asyncio.get_running_loop().time() < self._sure_until
+        return self._sure_since <= since and not self._may_have_expired()
 
     async def still_holds(self, since: float, look: Callable[[], Awaitable[bool]]) -> bool:
         """Whether what this process held at this time is still its own, so that its tool may start now.
@@ -88,7 +93,7 @@ class Ownership:
         while not self.is_sure(since):
             try:
                 # in this order: nobody can take over what is found to be held while the lease lasts
-                if asyncio.get_running_loop().time() >= self._sure_until:
+                if self._may_have_expired():
                     await self.renew()
                 asked_at = asyncio.get_running_loop().time()
                 if not await look():
@@ -102,13 +107,18 @@ class Ownership:
         """Tells the other workers that this one is alive, and keeps its runs for another lease."""
         async with self._renewing:
             loop = asyncio.get_running_loop()
-            asked_at = loop.time()
+            asked_at, wall_asked_at = loop.time(), _time_of_day()
             await self._membership.renew()
             await self._log.store.renew(self._membership.name, self._log.now() + self._seconds)
-            if loop.time() >= self._sure_until:
-                # it may have expired before the store renewed it
+            if self._may_have_expired():
+                # before the store renewed it
                 self._sure_since = loop.time()
             self._sure_until = asked_at + self._seconds
+            self._wall_until = wall_asked_at + self._seconds
+
+    def _may_have_expired(self) -> bool:
+        is_over = asyncio.get_running_loop().time() >= self._sure_until
+        return is_over or _time_of_day() >= self._wall_until
 
     async def hand_over(self) -> None:
         """Ends the leases of unfinished runs and leaves, so that other workers take over at once."""

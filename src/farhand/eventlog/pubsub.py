@@ -290,6 +290,8 @@ class RemoteReaders:
         if who == self._name:
             return
         now = _now()
+        if who not in self._until:
+            self._forget_gone(now)
         known = self._until.setdefault(who, {})
         for run_id in [run_id for run_id, until in known.items() if until <= now]:
             del known[run_id]
@@ -299,6 +301,11 @@ class RemoteReaders:
                 self._broker.publish(unread_topic(name[1:]), None)
             else:
                 known[name] = now + ANNOUNCED_SEC
+
+    def _forget_gone(self, now: float) -> None:
+        """Those whose runs have all expired: a process that starts again has another name."""
+        for who in [who for who, runs in self._until.items() if max(runs.values(), default=0.0) <= now]:
+            del self._until[who]
 
     async def serve(self) -> None:
         announced: set[str] = set()

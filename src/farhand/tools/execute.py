@@ -55,6 +55,14 @@ class ToolFailed(Exception):
     """
 
 
+MayStart: TypeAlias = Callable[[], Awaitable[bool]]
+"""Asked right before the function of a tool is called, once there is a thread for it."""
+
+
+class ToolNotStarted(Exception):
+    """`MayStart` said no: the function was not called."""
+
+
 class CaughtError(Struct, frozen=True):
     """An exception that a tool's function raised, as a value."""
 
@@ -71,18 +79,25 @@ def attempt(work: Callable[[], T]) -> T | CaughtError:
 
 
 async def run_tool_function(
-    name: str, function: Callable[..., object], arguments: dict[str, object], *, within: float, at_most: int
+    name: str,
+    function: Callable[..., object],
+    arguments: dict[str, object],
+    *,
+    within: float,
+    at_most: int,
+    may_start: MayStart | None = None,
 ) -> Success | Failure:
     """The outcome of calling the function: on the event loop if it is async, otherwise in a thread.
 
-    An output of more than `at_most` bytes of JSON is a Failure.
+    An output of more than `at_most` bytes of JSON is a Failure. If `may_start` says no, `ToolNotStarted` is
+    raised.
     """
     if within <= 0:
         return _too_late(name, within)
     outcome: Success | Failure | None = None
     with anyio.move_on_after(within) as deadline:
         _deadline.set(_Deadline(deadline))
-        outcome = await _run(partial(_outcome, name, at_most), function, arguments)
+        outcome = await _run(partial(_outcome, name, at_most), function, arguments, may_start)
     if outcome is None or deadline.cancel_called:
         # also if the function caught its cancellation and returned something: that is too late
         return _too_late(name, within)
@@ -153,15 +168,28 @@ _ToOutcome: TypeAlias = Callable[[object], Success | Failure]
 
 
 async def _run(
-    to_outcome: _ToOutcome, function: Callable[..., object], arguments: dict[str, object]
+    to_outcome: _ToOutcome,
+    function: Callable[..., object],
+    arguments: dict[str, object],
+    may_start: MayStart | None,
 ) -> Success | Failure:
     if inspect.iscoroutinefunction(function):
+        await _require(may_start)
         return await _convert(to_outcome, await _on_loop(partial(function, **arguments)))
-    ended = await _on_loop(partial(run_in_thread, partial(_call, to_outcome, partial(function, **arguments))))
+    async with _limiter():
+        # not before: where all threads are busy, one may be waited for long
+        await _require(may_start)
+        work = partial(_call, to_outcome, partial(function, **arguments))
+        ended = await _on_loop(partial(_start_thread, work))
     if isinstance(ended, Success | Failure):
         return ended
     # an awaitable has to be awaited here; anything else means that no thread could be started
     return await _convert(to_outcome, await _on_loop(lambda: ended) if inspect.isawaitable(ended) else ended)
+
+
+async def _require(may_start: MayStart | None) -> None:
+    if may_start is not None and not await may_start():
+        raise ToolNotStarted
 
 
 def _call(to_outcome: _ToOutcome, work: Callable[[], object]) -> object:

@@ -21,7 +21,7 @@ from farhand.errors import BadTool, DuplicateTool
 from farhand.tools.context import current
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import declare, declare_explicitly
-from farhand.tools.execute import run_tool_function
+from farhand.tools.execute import MayStart, run_tool_function
 from farhand.tools.keyword_arguments import explain_arguments
 from farhand.tools.options import NamedToolOptions, ToolOptions
 from farhand.tools.to_json import shorten
@@ -160,20 +160,22 @@ class Toolbox:
         within: float | None = None,
         call_id: str | None = None,
         at_most: int = Limits().tool_output,
+        may_start: MayStart | None = None,
     ) -> Success | Failure:
         """Run a server tool. Every error is a Failure; only a cancellation from outside is raised.
 
         The deadline is `within` seconds, otherwise the tool's `timeout_sec`, otherwise 120 s. An output of
         more than `at_most` bytes of JSON is a Failure. Approval is not requested here; it comes before.
+        `may_start` is asked right before the function is called: if it says no, `ToolNotStarted` is raised.
         """
         started = anyio.current_time()
-        outcome = await self._execute(name, arguments, within, at_most)
+        outcome = await self._execute(name, arguments, within, at_most, may_start)
         took = (anyio.current_time() - started) * 1000
         log.info("tool %s call %s: %s in %.1f ms", shorten(name, 64), call_id, kind_of(outcome), took)
         return outcome
 
     async def _execute(
-        self, name: str, arguments: object, within: float | None, at_most: int
+        self, name: str, arguments: object, within: float | None, at_most: int, may_start: MayStart | None
     ) -> Success | Failure:
         declared = self._find(name)
         if isinstance(declared, Failure):
@@ -186,7 +188,9 @@ class Toolbox:
         if declared.context_parameter is not None:
             ready[declared.context_parameter] = current()
         limit = within if within is not None else declared.tool.timeout_sec or Timeouts().server_tool
-        return await run_tool_function(name, declared.function, ready, within=limit, at_most=at_most)
+        return await run_tool_function(
+            name, declared.function, ready, within=limit, at_most=at_most, may_start=may_start
+        )
 
     def _find(self, name: str) -> AnyTool | Failure:
         declared = self._tools.get(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,8 +13,8 @@ from farhand.agent.park import Hold
 from farhand.core.call import Phase
 from farhand.core.decide import runs
 from farhand.core.decide.runs import MOVED_ON
-from farhand.core.event import RunFinished, RunParked
-from farhand.core.outcome import Cancelled, Success
+from farhand.core.event import CallOpened, RunFinished, RunParked
+from farhand.core.outcome import Cancelled, Success, TimedOut
 from farhand.core.principal import LOCAL
 from farhand.core.result import Accepted
 from farhand.core.run import Run, RunState
@@ -21,10 +22,13 @@ from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.core.thread import Text, UserMessage
 from farhand.eventlog.pubsub import Subscription
 from farhand.models.scripted import Ask, Moment, Step
+from farhand.store.base import Append, AppendResult
+from farhand.testing import FakeClock
 from farhand.tools.context import ask
 from farhand.tools.decorate import tool
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
+from tests.unit.agent.failing_store import events_of
 from tests.unit.agent.hands import ask_text, open_url
 from tests.unit.agent.stage import PATIENCE_SEC, THREAD, YES, Stage, comes_true, kinds, text_in
 from tests.unit.agent.test_two_workers import Hire, hire
@@ -59,6 +63,40 @@ async def ask_twice() -> str:
 def pay() -> str:
     """Pay."""
     return "paid"
+
+
+@requirement("calls:deadline")
+async def test_a_tool_whose_deadline_passed_while_its_process_was_stopped_is_not_begun(
+    stage: MakeStage, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+
+    @tool(timeout_sec=5)
+    def send(text: str) -> None:
+        """Send something.
+
+        Args:
+            text: What.
+        """
+        begun.append(text)
+
+    on = await stage([Ask("send", {"text": "hello"}), "Done."], send)
+    append = on.store.append
+
+    async def append_and_stop(appends: Sequence[Append]) -> list[AppendResult]:
+        """As if the process had been stopped right after its call was stored."""
+        done = await append(appends)
+        if any(isinstance(event, CallOpened) for each in appends for event in events_of(each)):
+            clock.advance(7.0)
+        return done
+
+    monkeypatch.setattr(on.store, "append", append_and_stop)
+    # only the tool itself finds out that it is late
+    monkeypatch.setattr(on.log, "expect", lambda call: None)
+    run = await on.say("go")
+    assert text_in(await on.told(run, RunFinished)) == "Done."
+    assert await on.outcomes(run) == [TimedOut(5.0)]
+    assert begun == []
 
 
 async def _answer(on: Stage, text: str) -> None:

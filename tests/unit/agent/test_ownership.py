@@ -80,6 +80,26 @@ async def test_a_worker_that_was_stopped_while_it_renewed_its_lease_is_not_sure(
     assert not is_sure
 
 
+@requirement("workers:takeover")
+async def test_a_worker_whose_machine_slept_for_a_lease_is_not_sure_though_no_time_has_passed_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    of, today = Lapse(), 1_000_000.0
+    monkeypatch.setattr("farhand.agent.ownership._time_of_day", lambda: today)
+    await of.ownership.renew()
+    since = now()
+    assert await of.holds(since)
+    today += 60.0
+    assert await of.holds(since)
+    assert of.looks == 1
+    assert of.ownership.is_sure(now()), "its lease was renewed"
+    assert not of.ownership.is_sure(since), "that is no proof for the time before"
+    # set back by hand: the other clock counts
+    today -= 3600.0
+    of.stop()
+    assert not of.ownership.is_sure(now())
+
+
 async def test_a_worker_that_has_its_store_alone_is_always_sure_of_its_runs() -> None:
     of = Lapse(MemoryStore())
     assert await of.holds(-inf)

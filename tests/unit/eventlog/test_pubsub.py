@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from farhand.eventlog.pubsub import Broker, RemoteReaders, unread_topic
+import pytest
+
+from farhand.eventlog.pubsub import ANNOUNCED_SEC, Broker, RemoteReaders, unread_topic
 
 
 async def test_a_watcher_hears_its_topic_and_no_other() -> None:
@@ -42,6 +44,17 @@ async def test_it_is_told_when_the_readers_of_another_process_have_left() -> Non
         assert (broker.count("run_1"), left.items) == (1, [])
         readers.on_message("rdr_1\0-run_1")
         assert (broker.count("run_1"), left.items) == (0, [None])
+
+
+async def test_processes_that_are_gone_are_not_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    readers, now = RemoteReaders(Broker()), 0.0
+    monkeypatch.setattr("farhand.eventlog.pubsub._now", lambda: now)
+    for number in range(5):
+        # each started after the one before it had ended
+        now = number * 2 * ANNOUNCED_SEC
+        readers.on_message(f"rdr_{number}\0run_{number}")
+        assert readers.has(f"run_{number}")
+    assert list(readers._until) == ["rdr_4"]
 
 
 async def test_a_watcher_that_cannot_keep_up_is_told_that_it_lost_something() -> None:

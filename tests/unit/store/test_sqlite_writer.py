@@ -35,6 +35,18 @@ async def test_what_queues_up_while_a_transaction_runs_goes_into_the_next_one(
     assert await sqlite.count("threads", "acme") == appends
 
 
+@requirement("server:health")
+async def test_a_store_whose_disk_stalls_is_not_ready_until_it_goes_on(
+    sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.store.sqlite.writer.STALLED_SEC", -1.0)
+    await sqlite.check()
+    async with _busy(sqlite):
+        with pytest.raises(StoreDown, match="The disk has not answered"):
+            await sqlite.check()
+    await sqlite.check()
+
+
 async def test_appends_of_one_thread_that_share_a_transaction_see_each_other(
     sqlite: SqliteStore, fixture: StoreFixture
 ) -> None:

@@ -209,7 +209,7 @@ async def test_the_deadline_is_the_callers_else_the_tools_else_two_minutes(
     limits: list[float] = []
 
     async def noted(
-        name: str, function: object, arguments: object, *, within: float, at_most: int
+        name: str, function: object, arguments: object, *, within: float, at_most: int, may_start: object
     ) -> Success:
         limits.append(within)
         return Success()

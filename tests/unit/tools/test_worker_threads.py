@@ -13,7 +13,8 @@ import anyio.to_thread
 import pytest
 
 from farhand.tools import execute
-from farhand.tools.execute import run_in_thread
+from farhand.tools.execute import ToolNotStarted, run_in_thread, run_tool_function
+from tests.requirement import requirement
 
 
 def tool_threads() -> list[threading.Thread]:
@@ -102,3 +103,44 @@ async def test_at_most_so_many_run_at_once(monkeypatch: pytest.MonkeyPatch) -> N
         for _ in range(6):
             group.start_soon(run_in_thread, work)
     assert most == 2
+
+
+@requirement("workers:takeover")
+async def test_whether_a_tool_may_start_is_asked_once_there_is_a_thread_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(execute, "MOST_THREADS", 1)
+    release, is_lost = threading.Event(), False
+    begun: list[str] = []
+
+    async def may_start() -> bool:
+        return not is_lost
+
+    async def start() -> None:
+        with pytest.raises(ToolNotStarted):
+            await run_tool_function(
+                "pay", lambda: begun.append("paid"), {}, within=30, at_most=100, may_start=may_start
+            )
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(run_in_thread, release.wait)
+        await anyio.wait_all_tasks_blocked()
+        group.start_soon(start)
+        await anyio.wait_all_tasks_blocked()
+        is_lost = True
+        release.set()
+    assert begun == []
+
+
+async def test_an_async_tool_that_may_not_start_is_not_called() -> None:
+    begun: list[str] = []
+
+    async def pay() -> None:
+        begun.append("paid")
+
+    async def never() -> bool:
+        return False
+
+    with pytest.raises(ToolNotStarted):
+        await run_tool_function("pay", pay, {}, within=30, at_most=100, may_start=never)
+    assert begun == []

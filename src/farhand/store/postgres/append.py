@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Append, Appended, AppendResult
 from farhand.store.postgres.batch import WRITE_NOTHING, AppendBatch, EncodedAppend, Key, Values
 from farhand.store.postgres.connection import (
@@ -24,6 +24,7 @@ from farhand.store.postgres.connection import (
     Connection,
     ConnectionLost,
     DatabaseClock,
+    DuplicateRow,
     Place,
     StatementFailed,
     TransactionConflict,
@@ -35,11 +36,15 @@ log = logging.getLogger("farhand.store")
 
 BATCH = 256
 """Appends per transaction: a flood must not make the first one wait for the last."""
+BATCH_BYTES = 4 * 1024 * 1024
+"""Bytes of their records, unless a single append has more: a statement that takes too long fails all of its
+appends, now and whenever they are tried again."""
 TRIES = 8
 """How often a transaction that lost a race is tried again."""
 RETRY_SEC = 0.25
 STALLED_SEC = 2.0
 """A transaction that takes longer than this may never end: until it does, the store is not ready."""
+REBUILD = "Run `farhand rebuild`."
 KNOWN_TOOLS = 1_000
 """Versions of tools that are known to be stored and need not be sent again."""
 
@@ -50,6 +55,10 @@ class QueuedAppend(Struct):
     appends: list[EncodedAppend]
     names: set[Values]
     answer: asyncio.Future[dict[Key, AppendResult]]
+
+    @property
+    def size(self) -> int:
+        return sum(each.size for each in self.appends)
 
 
 class AppendQueue:
@@ -118,11 +127,11 @@ class AppendQueue:
     def _next_batch(self) -> list[QueuedAppend]:
         """What waits, in order, up to a second append to the same thread, or to a call or run of one."""
         batch = [self._queue.popleft()]
-        names, size = set(batch[0].names), len(batch[0].appends)
+        names, count, size = set(batch[0].names), len(batch[0].appends), batch[0].size
         while self._queue:
             following = self._queue[0]
-            size += len(following.appends)
-            if size > BATCH or not names.isdisjoint(following.names):
+            count, size = count + len(following.appends), size + following.size
+            if count > BATCH or size > BATCH_BYTES or not names.isdisjoint(following.names):
                 break
             names |= following.names
             batch.append(self._queue.popleft())
@@ -132,7 +141,7 @@ class AppendQueue:
         self._busy_since = asyncio.get_running_loop().time()
         try:
             results = await self._write(AppendBatch(append for each in batch for append in each.appends))
-        except ValueError as error:
+        except (ValueError, Unreadable) as error:
             await self._serve_alone(batch, error)
         except asyncio.CancelledError:
             for each in batch:
@@ -150,8 +159,9 @@ class AppendQueue:
         finally:
             self._busy_since = math.inf
 
-    async def _serve_alone(self, batch: list[QueuedAppend], error: ValueError) -> None:
-        """One of them has a text that the database cannot store, which must fail only its caller."""
+    async def _serve_alone(self, batch: list[QueuedAppend], error: Exception) -> None:
+        """One of them has a text that the database cannot store, or a thread whose row contradicts its log,
+        which must fail only its caller."""
         if len(batch) == 1:
             _answer(batch[0], error)
             return
@@ -159,11 +169,15 @@ class AppendQueue:
             await self._serve([each])
 
     async def _write(self, batch: AppendBatch) -> dict[Key, AppendResult]:
+        lost: TransactionConflict | None = None
         for attempt in range(TRIES):
             try:
                 return await self._try(batch, look_at_all_requests=attempt > 0)
             except TransactionConflict as error:
                 log.debug("another transaction was faster: %s", error)
+                lost = error
+        if isinstance(lost, DuplicateRow):
+            raise Unreadable("The tables of the store contradict each other.", hint=REBUILD) from lost
         raise StatementFailed("lost the race to other transactions every time")
 
     async def _try(self, batch: AppendBatch, *, look_at_all_requests: bool) -> dict[Key, AppendResult]:
@@ -215,13 +229,17 @@ class AppendQueue:
 
 
 def _groups(appends: list[EncodedAppend]) -> list[list[EncodedAppend]]:
-    """Those that share a name come one after the other, in their order; as a rule none do."""
+    """Those that share a name come one after the other, in their order; as a rule none do. Nor do as many as
+    are too large for one statement."""
     groups: list[list[EncodedAppend]] = []
     names: set[Values] = set()
+    size = 0
     for each in appends:
-        if not groups or not names.isdisjoint(each.names):
+        size += each.size
+        if not groups or size > BATCH_BYTES or not names.isdisjoint(each.names):
             groups.append([])
             names.clear()
+            size = each.size
         groups[-1].append(each)
         names |= each.names
     return groups or [[]]

@@ -47,7 +47,7 @@ Values: TypeAlias = tuple[object, ...]
 class EncodedAppend:
     """Its rows for each table, without the number of its thread, which only the database knows."""
 
-    __slots__ = ("append", "calls", "files", "key", "names", "row", "runs", "tools")
+    __slots__ = ("append", "calls", "files", "key", "names", "row", "runs", "size", "tools")
 
     def __init__(self, append: Append) -> None:
         owner = append.owner
@@ -58,6 +58,9 @@ class EncodedAppend:
         self.runs = _by_id(run_values(owner, run) for run in append.runs)
         self.tools = [(tool.version, encode(tool)) for tool in append.tools]
         self.files = [(*self.key[:2], ref) for ref in append.files]
+        records = [row[-1] for rows in (self.calls, self.runs, self.tools) for row in rows]
+        self.size = sum(len(each) for each in (*self.row, *records) if isinstance(each, bytes))
+        """Bytes of its records."""
         self.names: set[Values] = {self.key}
         """A statement changes a row once: of two appends that share one of these, one has to wait."""
         self.names.update([("call", *row[:3]) for row in self.calls])
@@ -125,6 +128,7 @@ def call_values(owner: Owner, call: Call, *, at: float) -> Values:
         call.opened_at,
         None if is_open(call) else call.settled_at or at,
         needs_worker(call),
+        call.deadline,
         encode(call),
     )
 
@@ -230,7 +234,7 @@ RESULTS = """
 HELD = "WITH held AS (SELECT 1::bigint AS place, $1::bigint AS thread_no)"
 
 CALL_COLUMNS = """thread_no, tenant, subject, call_id, run_id, approval_id, request_id, client_id,
-    deadline, opened_at, settled_at, needs_worker, body"""
+    deadline, opened_at, settled_at, needs_worker, judged_deadline, body"""
 RUN_COLUMNS = "thread_no, tenant, subject, run_id, started_at, ended_at, body"
 
 # statements that may wait for another transaction come in the same order everywhere, and their rows too
@@ -245,18 +249,19 @@ _PARTS = {
     called AS (
         INSERT INTO calls ({CALL_COLUMNS})
         SELECT held.thread_no, new.tenant, new.subject, call_id, run_id, approval_id, request_id, client_id,
-            deadline, opened_at, settled_at, needs_worker, new.body
+            deadline, opened_at, settled_at, needs_worker, judged_deadline, new.body
         FROM unnest(
             $1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-            $9::float8[], $10::float8[], $11::float8[], $12::bool[], $13::bytea[]
+            $9::float8[], $10::float8[], $11::float8[], $12::bool[], $13::float8[], $14::bytea[]
         ) AS new (
             place, tenant, subject, call_id, run_id, approval_id, request_id, client_id,
-            deadline, opened_at, settled_at, needs_worker, body
+            deadline, opened_at, settled_at, needs_worker, judged_deadline, body
         ) JOIN held USING (place) ORDER BY request_id, call_id
         ON CONFLICT (tenant, subject, call_id) DO UPDATE
             SET approval_id = excluded.approval_id, client_id = excluded.client_id,
                 deadline = excluded.deadline, settled_at = excluded.settled_at,
-                needs_worker = excluded.needs_worker, body = excluded.body
+                needs_worker = excluded.needs_worker, judged_deadline = excluded.judged_deadline,
+                body = excluded.body
             WHERE calls.thread_no = excluded.thread_no
     )""",
     "runs": f"""

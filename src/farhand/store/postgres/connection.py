@@ -119,6 +119,10 @@ class TransactionConflict(Exception):
     """Another transaction was faster: read again, and try again."""
 
 
+class DuplicateRow(TransactionConflict):
+    """The same, or, if that happens every time, the tables contradict each other."""
+
+
 class StatementFailed(Exception):
     """The database is reachable but did not execute it: too slow, locked, out of space."""
 
@@ -218,7 +222,8 @@ class Connection:
             kind = Unstorable if isinstance(error, _NO_TEXT) else ValueError
             return kind(f"the database cannot hold this: {error}")
         if isinstance(error, _CONFLICTS):
-            return TransactionConflict(str(error))
+            is_duplicate = isinstance(error, asyncpg.UniqueViolationError)
+            return DuplicateRow(str(error)) if is_duplicate else TransactionConflict(str(error))
         if self.is_closed or isinstance(error, _LOST):
             self.abort()
             return ConnectionLost(str(error) or type(error).__name__)

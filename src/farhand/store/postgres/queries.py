@@ -47,6 +47,9 @@ _BY_KEY = """
         JOIN calls USING (tenant, subject, {0}) JOIN threads USING (thread_no)
 """
 
+# also one that was moved by a version that does not judge it
+_NEEDS_WORKER = "(calls.needs_worker OR calls.judged_deadline IS DISTINCT FROM calls.deadline)"
+
 FIND_CALL: dict[CallKey, str] = {
     "call": _BY_KEY.format("call_id"),
     "approval": _BY_KEY.format("approval_id"),
@@ -115,11 +118,12 @@ RESERVE_CLAIMABLE = f"""
 """
 
 # in the order in which appends lock threads, so that the two never deadlock
-RENEW = """
+RENEW = f"""
     WITH leased AS MATERIALIZED (
         SELECT thread_no FROM threads WHERE worker = $1 ORDER BY tenant, subject, thread_id FOR UPDATE
     )
-    UPDATE threads SET lease_until = $2 WHERE thread_no IN (SELECT thread_no FROM leased)
+    UPDATE threads SET lease_until = {NOW.format("$3")} + $2::float8
+    WHERE thread_no IN (SELECT thread_no FROM leased)
 """
 
 FEED = """
@@ -268,7 +272,7 @@ ABSENT_CLIENTS = f"""
 
 def open_calls_query(which: CallFilter) -> tuple[str, list[object]]:
     """The statement and its values; the limit comes last."""
-    condition, values = open_calls_condition(which, lambda number: f"${number}")
+    condition, values = open_calls_condition(which, lambda number: f"${number}", needs_worker=_NEEDS_WORKER)
     return f"{_CALLS} {condition} LIMIT ${len(values) + 1}", values
 
 

@@ -44,7 +44,16 @@ NEEDS_WORKER = """
     CREATE INDEX calls_for_worker ON calls (opened_at, call_id)
         WHERE settled_at IS NULL AND run_id IS NULL AND needs_worker;
 """
-STEPS: tuple[str, ...] = (TABLES, NEEDS_WORKER)
+# a worker of a version before the last step moves a call without judging whether it needs a worker. Each move
+# that makes it need one changes its deadline, too
+JUDGED_DEADLINE = """
+    ALTER TABLE calls ADD COLUMN judged_deadline double precision;
+    DROP INDEX calls_for_worker;
+    CREATE INDEX calls_for_worker ON calls (opened_at, call_id)
+        WHERE settled_at IS NULL AND run_id IS NULL
+            AND (needs_worker OR judged_deadline IS DISTINCT FROM deadline);
+"""
+STEPS: tuple[str, ...] = (TABLES, NEEDS_WORKER, JUDGED_DEADLINE)
 """The step at index n makes version n + 1."""
 OLDEST = 130_000
 """PostgreSQL 13. Older versions are not tested."""
@@ -85,10 +94,8 @@ def latest_version() -> int:
 
 
 async def _prepare(connection: Connection, place: Place, *, as_is: bool) -> float:
-    found = await connection.fetch(
-        "SELECT current_setting('server_version_num')::int, extract(epoch FROM clock_timestamp())::float8"
-    )
-    version, now = found[0]
+    [row] = await connection.fetch("SELECT current_setting('server_version_num')::int")
+    version = row[0]
     if version < OLDEST:
         raise BadSetting(
             f"The store {place.name} is PostgreSQL {version // 10_000}; farhand needs 13 or newer."
@@ -96,7 +103,7 @@ async def _prepare(connection: Connection, place: Place, *, as_is: bool) -> floa
     stored = await stored_version(connection, place)
     if as_is:
         check_version(place.name, stored)
-        return float(now)
+        return await _time_of(connection)
     if not await is_writable(connection):
         raise BadSetting(
             f"The store {place.name} accepts no writes: it is a replica, or was made read-only.",
@@ -104,7 +111,13 @@ async def _prepare(connection: Connection, place: Place, *, as_is: bool) -> floa
         )
     if stored != latest_version():
         await _migrate(connection, place)
-    return float(now)
+    # last: a change of the tables may take a minute
+    return await _time_of(connection)
+
+
+async def _time_of(connection: Connection) -> float:
+    [row] = await connection.fetch("SELECT extract(epoch FROM clock_timestamp())::float8")
+    return float(row[0])
 
 
 def check_version(name: str, stored: int | None) -> None:

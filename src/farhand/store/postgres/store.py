@@ -187,7 +187,9 @@ class PostgresStore:
             unreadable += [row["thread_no"] for row in rows]
 
     async def renew(self, worker: str, until: float) -> None:
-        await self._pool.fetch(queries.RENEW, worker, until)
+        # from the database's own time: a process that appends nothing does not notice that its clock was set
+        # ahead, or that another database took over
+        await self._pool.fetch(queries.RENEW, worker, until - self.now(), self._clock.override)
 
     async def add_to_feed(self, owner: Owner, body: bytes, thread_id: str | None = None) -> None:
         await self._pool.transact(lambda connection: self._feed.write(connection, owner, body, thread_id))

@@ -2,6 +2,7 @@
 
 store.py     the Store, and the registrations of clients
 writer.py    the thread that writes, its connection, and group commit
+held_rows.py look-up rows that are written once a run parks or ends
 append.py    one append in that transaction: first all that may refuse it, then its rows; and rebuild
 queries.py   what is read, and on which thread
 files.py     files in pieces

@@ -27,7 +27,8 @@ from farhand.store.base import (
 from farhand.store.guards import can_go_on, is_current, is_in_time, is_open, is_running, key_of
 from farhand.store.records import encode
 from farhand.store.sqlite.files import bind_files
-from farhand.store.sqlite.writer import HeldThread, ThreadHeader, WriteConnection
+from farhand.store.sqlite.held_rows import HeldThread
+from farhand.store.sqlite.writer import ThreadHeader, WriteConnection
 
 HELD_CALLS = 32
 """Per run: with more of them, all are written."""

@@ -102,6 +102,8 @@ class SqliteStore:
         return store
 
     async def check(self) -> None:
+        # first: whatever else touches a disk that stalls may wait for it
+        self._writer.check_stalled()
         self._reads.one("SELECT 1", ())
         if not self._file.is_in_place():
             raise StoreDown(

@@ -7,8 +7,8 @@ import logging
 
 import pytest
 
-from farhand.core.call import ProgramRequest
-from farhand.errors import StoreDown
+from farhand.core.call import Call, ProgramRequest
+from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Append, Appended, Lease, Moved, OutOfTime, RequestTaken, ThreadRow
 from farhand.store.postgres import PostgresStore
 from farhand.store.postgres.batch import AppendBatch
@@ -33,6 +33,23 @@ async def test_what_queued_while_a_transaction_ran_shares_the_next_one(
     assert answers == [[Appended()]] * 200
     assert postgres._appends.transactions - before <= 3
     assert await postgres.feed_span(ANN) == (1, 200)
+
+
+async def test_appends_that_are_too_large_together_are_stored_in_several_transactions(
+    fixture: StoreFixture, postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("farhand.store.postgres.append.BATCH_BYTES", 10_000)
+    before = postgres._appends.transactions
+
+    def large(name: str, *calls: Call) -> Append:
+        return fixture.new_append(name, b"b" * 1_000, snapshot=b"s" * 2_000, calls=calls)
+
+    one = [large(f"one{no}", fixture.new_call(f"c{no}")) for no in range(4)]
+    assert await postgres.append([*one, fixture.new_append("huge", body=b"b" * 20_000)]) == [Appended()] * 5
+    assert postgres._appends.transactions - before == 3
+    alone = [large(f"alone{no}") for no in range(6)]
+    assert await asyncio.gather(*(postgres.append([each]) for each in alone)) == [[Appended()]] * 6
+    assert postgres._appends.transactions - before == 5
 
 
 async def test_an_append_that_does_not_hold_fails_alone_in_its_transaction(
@@ -240,6 +257,21 @@ async def test_an_append_that_the_database_cannot_hold_fails_alone(
     assert await postgres.append([unknown, known]) == [Appended(), Appended()]
 
 
+async def test_a_thread_whose_row_contradicts_its_log_fails_alone(
+    fixture: StoreFixture, postgres: PostgresStore
+) -> None:
+    for _ in range(2):
+        await fixture.append("odd")
+    # as after a restore of some tables only
+    await execute(postgres, "UPDATE threads SET version = 1")
+    appends = [
+        _append(fixture, name, version, b"[1]") for name, version in (("odd", 1), ("t1", 0), ("t2", 0))
+    ]
+    answers = await asyncio.gather(*(postgres.append([each]) for each in appends), return_exceptions=True)
+    assert isinstance(answers[0], Unreadable)
+    assert answers[1:] == [[Appended()]] * 2
+
+
 async def test_a_call_appends_to_a_thread_once_and_two_callers_may_append_to_the_same(
     fixture: StoreFixture, postgres: PostgresStore
 ) -> None:
@@ -388,6 +420,23 @@ async def test_leases_end_by_the_clock_of_the_database(address: str) -> None:
     assert now >= lease.until
     await store.renew("w1", store.now() + 60.0)
     assert await store.claimable(limit=9) == []
+    await store.close()
+
+
+@requirement("workers:takeover")
+async def test_a_lease_is_renewed_by_the_clock_of_the_database_whatever_its_worker_knows_of_it(
+    address: str,
+) -> None:
+    store = await PostgresStore.open(address)
+    fixture = StoreFixture(store, FakeClock())
+    await fixture.append("t1", thread=fixture.running(), lease=Lease("w1", store.now() + 60.0))
+    assert store._clock._ahead is not None
+    # the clock of the database was set ahead, or another database took over
+    store._clock._ahead -= 600.0
+    await store.renew("w1", store.now() + 60.0)
+    assert await store.claimable(limit=9) == []
+    await store.renew("w1", 0.0)
+    assert [each.thread_id for each in await store.claimable(limit=9)] == ["t1"]
     await store.close()
 
 
