@@ -60,9 +60,7 @@ def is_wanted(which: CallFilter, found: FoundCall) -> bool:
     )
 
 
-def open_calls_condition(
-    which: CallFilter, mark: Callable[[int], str], *, needs_worker: str = "calls.needs_worker"
-) -> tuple[str, list[object]]:
+def open_calls_condition(which: CallFilter, mark: Callable[[int], str]) -> tuple[str, list[object]]:
     """The same in SQL, with the order, and the values; `mark` formats a parameter by its number. Only column
     names become part of the SQL."""
     owner = which.owner
@@ -78,7 +76,7 @@ def open_calls_condition(
             values.append(value)
             where.append(f"{column} {mark(len(values))}")
     if which.needs_worker:
-        where += ["calls.run_id IS NULL", needs_worker]
+        where += ["calls.run_id IS NULL", "calls.needs_worker"]
     if which.is_client:
         where.append("calls.client_id IS NOT NULL")
     first = "opened_at" if which.due_before is None else "deadline"

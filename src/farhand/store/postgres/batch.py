@@ -128,7 +128,6 @@ def call_values(owner: Owner, call: Call, *, at: float) -> Values:
         call.opened_at,
         None if is_open(call) else call.settled_at or at,
         needs_worker(call),
-        call.deadline,
         encode(call),
     )
 
@@ -234,7 +233,7 @@ RESULTS = """
 HELD = "WITH held AS (SELECT 1::bigint AS place, $1::bigint AS thread_no)"
 
 CALL_COLUMNS = """thread_no, tenant, subject, call_id, run_id, approval_id, request_id, client_id,
-    deadline, opened_at, settled_at, needs_worker, judged_deadline, body"""
+    deadline, opened_at, settled_at, needs_worker, body"""
 RUN_COLUMNS = "thread_no, tenant, subject, run_id, started_at, ended_at, body"
 
 # statements that may wait for another transaction come in the same order everywhere, and their rows too
@@ -249,19 +248,18 @@ _PARTS = {
     called AS (
         INSERT INTO calls ({CALL_COLUMNS})
         SELECT held.thread_no, new.tenant, new.subject, call_id, run_id, approval_id, request_id, client_id,
-            deadline, opened_at, settled_at, needs_worker, judged_deadline, new.body
+            deadline, opened_at, settled_at, needs_worker, new.body
         FROM unnest(
             $1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[],
-            $9::float8[], $10::float8[], $11::float8[], $12::bool[], $13::float8[], $14::bytea[]
+            $9::float8[], $10::float8[], $11::float8[], $12::bool[], $13::bytea[]
         ) AS new (
             place, tenant, subject, call_id, run_id, approval_id, request_id, client_id,
-            deadline, opened_at, settled_at, needs_worker, judged_deadline, body
+            deadline, opened_at, settled_at, needs_worker, body
         ) JOIN held USING (place) ORDER BY request_id, call_id
         ON CONFLICT (tenant, subject, call_id) DO UPDATE
             SET approval_id = excluded.approval_id, client_id = excluded.client_id,
                 deadline = excluded.deadline, settled_at = excluded.settled_at,
-                needs_worker = excluded.needs_worker, judged_deadline = excluded.judged_deadline,
-                body = excluded.body
+                needs_worker = excluded.needs_worker, body = excluded.body
             WHERE calls.thread_no = excluded.thread_no
     )""",
     "runs": f"""

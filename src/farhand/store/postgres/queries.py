@@ -47,9 +47,6 @@ _BY_KEY = """
         JOIN calls USING (tenant, subject, {0}) JOIN threads USING (thread_no)
 """
 
-# also one that was moved by a version that does not judge it
-_NEEDS_WORKER = "(calls.needs_worker OR calls.judged_deadline IS DISTINCT FROM calls.deadline)"
-
 FIND_CALL: dict[CallKey, str] = {
     "call": _BY_KEY.format("call_id"),
     "approval": _BY_KEY.format("approval_id"),
@@ -272,7 +269,7 @@ ABSENT_CLIENTS = f"""
 
 def open_calls_query(which: CallFilter) -> tuple[str, list[object]]:
     """The statement and its values; the limit comes last."""
-    condition, values = open_calls_condition(which, lambda number: f"${number}", needs_worker=_NEEDS_WORKER)
+    condition, values = open_calls_condition(which, lambda number: f"${number}")
     return f"{_CALLS} {condition} LIMIT ${len(values) + 1}", values
 
 

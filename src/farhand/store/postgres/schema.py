@@ -44,16 +44,7 @@ NEEDS_WORKER = """
     CREATE INDEX calls_for_worker ON calls (opened_at, call_id)
         WHERE settled_at IS NULL AND run_id IS NULL AND needs_worker;
 """
-# a worker of a version before the last step moves a call without judging whether it needs a worker. Each move
-# that makes it need one changes its deadline, too
-JUDGED_DEADLINE = """
-    ALTER TABLE calls ADD COLUMN judged_deadline double precision;
-    DROP INDEX calls_for_worker;
-    CREATE INDEX calls_for_worker ON calls (opened_at, call_id)
-        WHERE settled_at IS NULL AND run_id IS NULL
-            AND (needs_worker OR judged_deadline IS DISTINCT FROM deadline);
-"""
-STEPS: tuple[str, ...] = (TABLES, NEEDS_WORKER, JUDGED_DEADLINE)
+STEPS: tuple[str, ...] = (TABLES, NEEDS_WORKER)
 """The step at index n makes version n + 1."""
 OLDEST = 130_000
 """PostgreSQL 13. Older versions are not tested."""

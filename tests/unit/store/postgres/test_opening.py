@@ -6,18 +6,14 @@ import asyncio
 import gc
 
 import pytest
-from msgspec.structs import replace
 
-from farhand.core.call import Phase, ProgramRequest
 from farhand.core.principal import Owner
-from farhand.core.tool import Executor
 from farhand.errors import BadSetting
 from farhand.store.base import Append, Appended
 from farhand.store.open import inspect_store, open_store
 from farhand.store.postgres import PostgresStore, schema
 from farhand.store.postgres.connection import Connection, Place, connect, place_of
 from farhand.store.postgres.schema import latest_version
-from farhand.store.records import encode
 from farhand.testing.store_laws.fixture import ANN, StoreFixture
 from tests.postgres import Cluster
 from tests.requirement import requirement
@@ -205,47 +201,6 @@ async def test_the_time_of_a_database_is_that_after_its_tables_were_made(
 
     monkeypatch.setattr(schema, "_migrate", migrate_and_note)
     assert await schema.prepare(place_of(address)) >= made_at > 0.0
-
-
-@requirement("store:migrations")
-async def test_calls_of_older_versions_are_looked_after_until_they_change(
-    address: str, fixture: StoreFixture, postgres: PostgresStore
-) -> None:
-    call = fixture.new_call(run_id=None, request=ProgramRequest("job-1"))
-    await fixture.append(calls=(call, fixture.new_call("call_2")))
-    # back to the tables of version 1
-    await execute(
-        postgres,
-        """
-        DROP INDEX calls_for_worker;
-        ALTER TABLE calls DROP COLUMN needs_worker, DROP COLUMN judged_deadline;
-        CREATE INDEX calls_direct ON calls (opened_at, call_id) WHERE settled_at IS NULL AND run_id IS NULL;
-        UPDATE meta SET farhand_version = 1;
-        """,
-    )
-    await (await PostgresStore.open(address)).close()
-    assert await fixture.open_ids(needs_worker=True) == ["call_1"]
-    await fixture.append(calls=(replace(call, version=2),))
-    assert await fixture.open_ids(needs_worker=True) == []
-
-
-@requirement("direct:yes-after-restart")
-async def test_a_call_that_a_worker_of_version_1_moves_meanwhile_is_looked_after(
-    fixture: StoreFixture, postgres: PostgresStore
-) -> None:
-    asking = fixture.new_call(
-        run_id=None,
-        request=ProgramRequest("key=job-1"),
-        executor=Executor.SERVER,
-        approval=fixture.new_approval(),
-    )
-    await fixture.append(calls=(asking,))
-    assert await fixture.open_ids(needs_worker=True) == []
-    # as that version stores an approval: it does not know of this version's columns
-    ready = replace(asking, phase=Phase.READY, version=2, deadline=fixture.clock.now() + 121.0)
-    update = "UPDATE calls SET approval_id = $1, client_id = $2, deadline = $3, settled_at = $4, body = $5"
-    await query(postgres, update, "apr_1", None, ready.deadline, None, encode(ready))
-    assert await fixture.open_ids(needs_worker=True) == ["call_1"]
 
 
 async def test_a_migration_that_breaks_leaves_the_version_before_it(
