@@ -46,9 +46,12 @@ it.concurrent("LiveTransport reads a resumed answer on, however often it goes si
   second.line.subscribe(() => states.push(second.line.connection.state));
   void second.chat.resumeStream();
   await second.sees("Once upon a time");
-  for (const times of [1, 2]) {
+  // on a busy machine a line may be lost once more, by itself
+  const losses = (): number => states.filter((state) => state === "lost").length;
+  for (let times = 0; times < 2; times += 1) {
+    const before = losses();
     plug.hush();
-    await until(() => states.filter((state) => state === "lost").length === times && states.at(-1) === "open", "the line being back");
+    await until(() => losses() > before && states.at(-1) === "open", "the line being back");
   }
   here.server.openGate(subject, "text");
   await until(() => second.chat.status === "ready", "the end");
