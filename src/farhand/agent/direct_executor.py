@@ -31,7 +31,7 @@ from farhand.eventlog.pubsub import DIRECT_CALLS, Subscription, thread_topic
 
 log = logging.getLogger("farhand.calls")
 
-NOBODY_ASKS = "the server was restarted, and the caller of this call is gone"
+CALLER_LOST = "the caller of this call is no longer connected"
 DOUBTS_KEPT = 10_000
 
 
@@ -163,7 +163,7 @@ class DirectExecutor:
         if in_flight and not await may_repeat(self._context, call):
             await self._context.desk.abandon(call)
         elif is_unwanted(call) and self._is_lost(attached_worker(call), gone):
-            await self._context.desk.cancel_unwanted([call], NOBODY_ASKS)
+            await self._context.desk.cancel_unwanted([call], CALLER_LOST)
         else:
             self.begin(call)
 
@@ -171,7 +171,7 @@ class DirectExecutor:
         """It was opened, and whoever asked for it was told that nobody knows."""
         if is_unwanted(call):
             del self._doubted[call.call_id]
-            await self._context.desk.cancel_unwanted([call], NOBODY_ASKS)
+            await self._context.desk.cancel_unwanted([call], CALLER_LOST)
         elif await self._is_own(call):
             self.begin(call)
 

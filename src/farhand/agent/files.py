@@ -195,8 +195,8 @@ def _pieces_of(data: bytes) -> list[bytes]:
 
 
 def _ref_of(owner: Owner, label: Label, known_as: str, data: bytes) -> str:
-    """Derived from everything that tells this file from any other, starting with its owner: nobody else can
-    guess it."""
+    """The same for the same file of one owner. Different for every owner, so two owners never share a ref;
+    access is checked by owner anyway."""
     digest = hashlib.sha256()
     for word in (owner.tenant, owner.subject, known_as, label.name, label.media_type):
         raw = word.encode(errors="surrogatepass")

@@ -51,7 +51,7 @@ class ClusterSync:
     async def _renew_seats(self) -> None:
         presence, lease = self._sessions.presence, self._sessions.settings.timeouts.lease
         while True:
-            for seat in await self._streams.stay(presence.seats(), lease_sec=lease):
+            for seat in await self._streams.renew_seats(presence.seats(), lease_sec=lease):
                 presence.supersede(seat)
             await asyncio.sleep(lease / RENEWALS_PER_LEASE)
 

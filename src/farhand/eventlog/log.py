@@ -73,7 +73,7 @@ class EventLog(Threads):
         super().__init__(store)
         self.broker = Broker(recheck=RECHECK_SEC, notify=store.notify) if store.is_shared else Broker()
         self.expect: Callable[[Call], None] = lambda call: None
-        """Called for every call that got a deadline here: a hint for the timer wheel."""
+        """Called for every call that got a deadline here: a hint for `Deadlines`."""
         self.on_run: Callable[[Run, bool], None] = lambda run, is_own: None
         """Called for every run that started, parked, resumed or ended, and for a parked one that no longer
         waits; the flag says whether this process appended it."""

@@ -91,7 +91,7 @@ async def test_a_database_that_does_not_answer_is_said_to_be_away(
             await far.append("t1")
         with pytest.raises(StoreDown):
             await distant.load(ANN, "t1")
-    assert caplog.text.count("could not be read") == 1, "once for each time that it is away"
+    assert caplog.text.count("did not complete a request") == 1, "once for each time that it is away"
     assert caplog.text.count("appends failed") == 1
     with pytest.raises(StoreDown):
         await distant.check()
