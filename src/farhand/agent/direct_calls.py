@@ -65,8 +65,8 @@ class DirectCall(Struct, frozen=True, kw_only=True):
     keep: bool = False
     """The call stays when the caller's time is over."""
     ends_with_caller: bool = False
-    """It has a request id, and is cancelled all the same when the last of its callers is: unless one of them
-    waits at another worker, or would leave it open."""
+    """Cancel the call when its last caller is cancelled, even though it has a request id. Not cancelled while
+    a caller waits at another worker, or if one asked to keep it."""
     attach: bool = False
     """Waits for the call of this request id if it is open, instead of refusing."""
     claims: Claims = {}
@@ -157,7 +157,7 @@ async def stop_calls(context: AgentContext, owner: Owner, thread_id: str, reason
     try:
         await context.desk.cancel(calls, reason)
     except Broken as error:
-        log.warning("%d calls are left to their deadlines: %s", len(calls), error)
+        log.warning("could not cancel %d calls; they stay open until their deadlines: %s", len(calls), error)
     return bool(calls)
 
 
@@ -185,8 +185,8 @@ async def _attached(
 
 @contextmanager
 def _counted(worker: Worker, direct: DirectCall) -> Iterator[None]:
-    """Among those at this worker who want a call that ends with them, from before it is opened or found: it
-    must not end with another one who leaves meanwhile."""
+    """Counts this caller from before the call is opened or found, so that another caller who leaves meanwhile
+    does not cancel it."""
     if not direct.is_shared_by_callers:
         yield
         return
@@ -271,7 +271,7 @@ async def _open(
             raise
     match answer:
         case NoRoom(why=why):
-            raise TooMany(why, hint="Try again when some are answered.")
+            raise TooMany(why, hint="Try again when some open calls have been answered.")
         case Call() if caller.is_gone and direct.ends_with_caller:
             await _cancel(context, direct, [answer.call_id], _ending(worker, direct), reason=RUN_CANCELLED)
             now = await context.log.get_call(answer.owner, answer.call_id)
@@ -364,7 +364,7 @@ async def _open_id(context: AgentContext, owner: Owner, request_id: str) -> list
     try:
         call = await context.log.get_requested(owner, request_id)
     except Broken as error:
-        log.warning("a call is left to its deadline: %s", error)
+        log.warning("could not cancel a call; it stays open until its deadline: %s", error)
         return []
     return [] if call is None or call.phase is Phase.SETTLED else [call.call_id]
 
@@ -385,4 +385,6 @@ async def _cancel(
             direct.owner, direct.thread_id, lambda thread, now: rule(thread, call_ids, reason)
         )
     except Broken as error:
-        log.warning("calls %s are left to their deadlines: %s", ", ".join(call_ids), error)
+        log.warning(
+            "could not cancel calls %s; they stay open until their deadlines: %s", ", ".join(call_ids), error
+        )

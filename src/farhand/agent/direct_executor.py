@@ -81,7 +81,7 @@ class DirectExecutor:
         return bool(await self._membership.gone([worker]))
 
     async def start_approved(self) -> None:
-        """For ever: starts what was approved at this worker."""
+        """Runs until cancelled. Starts what was approved at this worker."""
         broker = self._context.log.broker
         with broker.subscribe(DIRECT_CALLS, limit=10_000) as subscription:
             while not broker.closed:
@@ -107,7 +107,8 @@ class DirectExecutor:
                 log.exception("could not check call %s", call.call_id)
 
     async def drain(self, seconds: float) -> None:
-        """Lets what runs come to its end, for so long; but for tools that only ask, which may take days."""
+        """Waits up to `seconds` for running tools to finish, but not for tools that only wait for an answer,
+        which may take days."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         while (working := await self._working()) and (left := until - loop.time()) > 0:
@@ -145,7 +146,7 @@ class DirectExecutor:
             await self.reporter.report(call, is_lost=is_lost)
         except StoreDown as error:
             # the sweep finds it again
-            log.warning("the outcome of call %s is reported later: %s", call.call_id, error)
+            log.warning("could not report the outcome of call %s; will retry: %s", call.call_id, error)
 
     async def _look_after(self, call: Call, gone: set[str]) -> None:
         if call.is_unreported:
@@ -168,7 +169,7 @@ class DirectExecutor:
             self.begin(call)
 
     async def _begin_doubted(self, call: Call) -> None:
-        """It was opened, and whoever asked for it was told that nobody knows."""
+        """The call was opened after all, but its caller was told that the result of opening it is unknown."""
         if is_unwanted(call):
             del self._doubted[call.call_id]
             await self._context.desk.cancel_unwanted([call], CALLER_LOST)
@@ -183,12 +184,12 @@ class DirectExecutor:
         return worker in gone
 
     async def _run(self, call: Call, since: float) -> None:
-        """The outermost guard of a call: whatever breaks in it is its own affair."""
+        """The outermost guard of a call: an error stays confined to this call."""
         try:
             await self._execute(call, since)
         except StoreDown as error:
             # one that was not started stays ready, and the sweep finds it
-            log.warning("call %s waits for the store: %s", call.call_id, error)
+            log.warning("call %s interrupted, store unavailable: %s", call.call_id, error)
         except Exception:
             log.exception("call %s failed unexpectedly", call.call_id)
 
@@ -228,8 +229,8 @@ class DirectExecutor:
         return now is not None and now.phase is Phase.TAKEN and now.version == call.version
 
     async def _outcome(self, call: Call, subscription: Subscription, since: float) -> Outcome | None:
-        """What the tool brings; None if the call ended before it did, for instance by a cancellation, or is
-        another worker's by now."""
+        """The tool's outcome; None if the call ended before the tool did, for instance because it was
+        cancelled, or if another worker has taken it over."""
         async with asyncio.TaskGroup() as group:
             running = group.create_task(run_tool(self._context, call, since=since))
             ending = group.create_task(self._ended(call, subscription))

@@ -144,7 +144,7 @@ async def store_outcome(
             await context.desk.finish(call, outcome, fence=fence)
         except StoreDown as error:
             level = logging.DEBUG if attempt else logging.WARNING
-            log.log(level, "the outcome of call %s waits for the store: %s", call.call_id, error)
+            log.log(level, "could not store the outcome of call %s; will retry: %s", call.call_id, error)
             await asyncio.sleep(AGAIN_SEC)
         else:
             return

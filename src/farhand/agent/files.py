@@ -185,7 +185,7 @@ def part_of(file: StoredFile) -> File:
 def _check_bytes(whose: str, kept: Kept, more: int, limit: int) -> None:
     if kept.size + more > limit:
         raise TooLarge(
-            f"{whose} take {kept.size} bytes; with this one they would exceed {limit}.",
+            f"{whose} use {kept.size} bytes; this file would exceed the limit of {limit} bytes.",
             hint="Delete chats that contain files; nothing was stored.",
         )
 

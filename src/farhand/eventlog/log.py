@@ -109,7 +109,7 @@ class EventLog(Threads):
         await self.store.check()
 
     async def serve(self) -> None:
-        """Runs for ever where processes share a store: tells the others which runs are read here."""
+        """Where processes share a store, tells the others which runs are read here. Runs until cancelled."""
         await self._remote.serve()
 
     async def recover(self) -> None:

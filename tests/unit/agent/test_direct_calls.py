@@ -264,7 +264,7 @@ async def test_a_caller_leaves_also_while_the_store_is_away(
         monkeypatch.setattr(on.store, "append", away)
         waiting.cancel()
     assert waiting.cancelled()
-    assert f"calls {call.call_id} are left to their deadlines" in caplog.text
+    assert f"could not cancel calls {call.call_id}; they stay open until their deadlines" in caplog.text
     monkeypatch.undo()
     assert (await _stored(on, call)).phase is Phase.READY
 
@@ -407,7 +407,7 @@ async def test_a_thread_is_stopped_also_while_the_store_is_away(
     with monkeypatch.context() as patch:
         patch.setattr(on.store, "append", away)
         assert await direct_calls.stop_calls(on.service.context, LOCAL, THREAD, "stopped")
-    assert "1 calls are left to their deadlines" in caplog.text
+    assert "could not cancel 1 calls; they stay open until their deadlines" in caplog.text
 
 
 async def _caught(on: Stage, asked: DirectCall) -> object:

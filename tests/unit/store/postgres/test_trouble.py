@@ -19,7 +19,7 @@ from tests.postgres import Cluster, running_cluster
 from tests.requirement import requirement
 from tests.unit.store.postgres.store_probe import WITHIN_SEC, Hints, comes_true, listens, works
 
-LOST = "notifications of the other servers do not arrive"
+LOST = "not receiving notifications from other servers"
 
 
 @pytest.fixture
