@@ -81,8 +81,8 @@ class ClusterSync:
     async def _follow_changes(self) -> None:
         with self._log.broker.subscribe(CLIENTS_CHANGED, limit=1_000) as subscription:
             while True:
-                if subscription.lost:
-                    subscription.lost = False
+                if subscription.is_stale:
+                    subscription.is_stale = False
                     subscription.items.clear()
                     await self._sessions.refresh()
                     self._sessions.has_orphans.set()
