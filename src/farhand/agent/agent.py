@@ -169,10 +169,10 @@ class Agent:
         receipts = await answer_pause(service.desk, pause, reactions)
         if not any(isinstance(receipt, Accepted) for receipt in receipts):
             raise refusal_of(pause, got, receipts)
-        now = await service.last_run(owner, thread)
-        if now.rests and now.waits:
+        current = await service.last_run(owner, thread)
+        if current.rests and current.waits:
             # nothing continues yet: an approval is followed by a wait, or a result came before its approval
-            return _run_result(now, stop_reason=WAITING, pending=await _pending(service, now))
+            return _run_result(current, stop_reason=WAITING, pending=await _pending(service, current))
         return await _result(service, pause.run, Position(pause.run.last_seq))
 
     async def stop(self, thread: str, *, owner: Owner = LOCAL) -> bool:

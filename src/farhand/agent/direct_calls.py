@@ -60,14 +60,14 @@ class DirectCall(Struct, frozen=True, kw_only=True):
     input: dict[str, object]
     timeout_sec: float | None = None
     """How long the tool may take."""
-    within: float | None = None
+    caller_timeout_sec: float | None = None
     """How long the caller waits, whatever the call waits for; then the call is cancelled."""
-    keep: bool = False
+    keep_after_timeout: bool = False
     """The call stays when the caller's time is over."""
     ends_with_caller: bool = False
-    """It has a request id, and is cancelled all the same when the last of its callers is: unless one of them
-    waits at another worker, or would leave it open."""
-    attach: bool = False
+    """Cancel the call when its last caller is cancelled, even though it has a request id. Not cancelled while
+    a caller waits at another worker, or if one asked to keep it."""
+    attach_if_open: bool = False
     """Waits for the call of this request id if it is open, instead of refusing."""
     claims: Claims = {}
     """Of the person on whose behalf it is made."""
@@ -99,7 +99,7 @@ class Overdue(Struct, frozen=True):
     call: Call
 
 
-async def _offered(context: AgentContext, direct: DirectCall) -> OfferedTools:
+async def _list_offered_tools(context: AgentContext, direct: DirectCall) -> OfferedTools:
     person = Context(owner=direct.owner, claims=direct.claims, thread_id=direct.thread_id)
     return await context.offered(person)
 
@@ -117,14 +117,14 @@ async def call_directly(context: AgentContext, worker: Worker, direct: DirectCal
     """The call once it has its outcome, or without one if it was deleted meanwhile. A bad request is raised.
 
     A request id that was used before opens nothing: its call is answered if it is settled, else `NameTaken`,
-    or it is waited for by whoever may `attach`.
+    or it is waited for by a caller with `attach_if_open`.
     A call without a request id is for its caller alone: if that is cancelled, so is the call. One that
     `ends_with_caller` is cancelled with the last caller, if all of them wait here.
     """
     caller = _Caller()
     try:
-        with _counted(worker, direct):
-            return await _settled(context, worker, direct, caller)
+        with _count_caller(worker, direct):
+            return await _open_and_wait(context, worker, direct, caller)
     except asyncio.CancelledError:
         caller.is_gone = True
         await _leave(context, worker, direct, caller)
@@ -136,19 +136,19 @@ async def call_directly(context: AgentContext, worker: Worker, direct: DirectCal
         raise
 
 
-async def _settled(
+async def _open_and_wait(
     context: AgentContext, worker: Worker, direct: DirectCall, caller: _Caller
 ) -> Call | Overdue:
     since = asyncio.get_running_loop().time()
-    call = await _opened(context, worker, direct, caller)
+    call = await _find_or_open(context, worker, direct, caller)
     if call.phase is Phase.SETTLED:
         return _answer(call)
-    until = None if direct.within is None else since + direct.within
+    until = None if direct.caller_timeout_sec is None else since + direct.caller_timeout_sec
     try:
         async with asyncio.timeout_at(until):
             return await wait_until_settled(context.log, call.owner, call.call_id) or call
     except TimeoutError:
-        return await _overdue(context, direct, call)
+        return await _stop_waiting(context, direct, call)
 
 
 async def stop_calls(context: AgentContext, owner: Owner, thread_id: str, reason: str) -> bool:
@@ -157,17 +157,17 @@ async def stop_calls(context: AgentContext, owner: Owner, thread_id: str, reason
     try:
         await context.desk.cancel(calls, reason)
     except Broken as error:
-        log.warning("%d calls are left to their deadlines: %s", len(calls), error)
+        log.warning("could not cancel %d calls; they stay open until their deadlines: %s", len(calls), error)
     return bool(calls)
 
 
-async def attached(context: AgentContext, worker: Worker, call: Call) -> Call | None:
+async def attach_and_wait(context: AgentContext, worker: Worker, call: Call) -> Call | None:
     """A call that was made before, once it has its outcome; None if it is gone. Nothing is opened."""
-    now = await _attached(context, worker, call, ends_with_caller=False)
-    return None if now is None else await wait_until_settled(context.log, now.owner, now.call_id)
+    current = await _attach(context, worker, call, ends_with_caller=False)
+    return None if current is None else await wait_until_settled(context.log, current.owner, current.call_id)
 
 
-async def _attached(
+async def _attach(
     context: AgentContext, worker: Worker, call: Call, *, ends_with_caller: bool
 ) -> Call | None:
     at = None if call.request is None else call.request.worker
@@ -184,9 +184,9 @@ async def _attached(
 
 
 @contextmanager
-def _counted(worker: Worker, direct: DirectCall) -> Iterator[None]:
-    """Among those at this worker who want a call that ends with them, from before it is opened or found: it
-    must not end with another one who leaves meanwhile."""
+def _count_caller(worker: Worker, direct: DirectCall) -> Iterator[None]:
+    """Counts this caller from before the call is opened or found, so that another caller who leaves meanwhile
+    does not cancel it."""
     if not direct.is_shared_by_callers:
         yield
         return
@@ -214,16 +214,16 @@ def _ending(worker: Worker, direct: DirectCall) -> Rule:
     return with_callers
 
 
-async def _opened(context: AgentContext, worker: Worker, direct: DirectCall, caller: _Caller) -> Call:
+async def _find_or_open(context: AgentContext, worker: Worker, direct: DirectCall, caller: _Caller) -> Call:
     """The call, open or as it was settled before. The caller has the id of each one that is about to be
     opened."""
     while True:
-        known = await _known(context, direct)
+        known = await _find_by_request_id(context, direct)
         if known is not None:
-            known = await _attached(context, worker, known, ends_with_caller=direct.ends_with_caller)
+            known = await _attach(context, worker, known, ends_with_caller=direct.ends_with_caller)
         if known is not None:
             return known
-        offered = await _offered(context, direct)
+        offered = await _list_offered_tools(context, direct)
         fault = _fault_in(offered, direct)
         if fault is not None:
             raise fault
@@ -234,7 +234,7 @@ async def _opened(context: AgentContext, worker: Worker, direct: DirectCall, cal
             return call
 
 
-async def _known(context: AgentContext, direct: DirectCall) -> Call | None:
+async def _find_by_request_id(context: AgentContext, direct: DirectCall) -> Call | None:
     if direct.request_id is None:
         return None
     call = await context.log.get_requested(direct.owner, direct.request_id)
@@ -243,7 +243,7 @@ async def _known(context: AgentContext, direct: DirectCall) -> Call | None:
     if call.tool != direct.tool or canonical(call.requested_input) != canonical(direct.input):
         what = "request id" if call.request is None or call.request.key is None else "key"
         raise NameTaken(f"This {what} was used for another call.", hint="Use a new one.")
-    if call.phase is not Phase.SETTLED and not direct.attach:
+    if call.phase is not Phase.SETTLED and not direct.attach_if_open:
         raise NameTaken(
             "The call with this request id is still in progress.",
             hint="Send the request again later to get its result.",
@@ -260,24 +260,24 @@ async def _open(
 ) -> Call | None:
     """None if the same request came in this very moment. A server tool that needs no approval is started."""
     opening = _opening(context, worker.name, direct, offered)
-    async with _place(context, direct.owner, opening) as room:
+    async with _reserve_slot(context, direct.owner, opening) as room:
         # before it is stored: a caller may be cancelled while the store has it half written
         caller.call_ids.append(opening.call_id)
         since = asyncio.get_running_loop().time()
         try:
             answer = await _decide(context, direct, opening, room=room)
         except Broken:
-            worker.direct.doubt(opening.call_id)
+            worker.direct.mark_unconfirmed(opening.call_id)
             raise
     match answer:
         case NoRoom(why=why):
-            raise TooMany(why, hint="Try again when some are answered.")
+            raise TooMany(why, hint="Try again when some open calls have been answered.")
         case Call() if caller.is_gone and direct.ends_with_caller:
             await _cancel(context, direct, [answer.call_id], _ending(worker, direct), reason=RUN_CANCELLED)
-            now = await context.log.get_call(answer.owner, answer.call_id)
-            if now is not None and now.phase is not Phase.SETTLED:
+            current = await context.log.get_call(answer.owner, answer.call_id)
+            if current is not None and current.phase is not Phase.SETTLED:
                 # somebody else wants it
-                worker.direct.begin(now)
+                worker.direct.begin(current)
             return answer
         case Call():
             worker.direct.begin(answer, since)
@@ -286,8 +286,8 @@ async def _open(
             return None
 
 
-def _place(context: AgentContext, owner: Owner, opening: Opening) -> AbstractAsyncContextManager[int]:
-    """Only what may have to wait takes room."""
+def _reserve_slot(context: AgentContext, owner: Owner, opening: Opening) -> AbstractAsyncContextManager[int]:
+    """Only a call that may have to wait takes a slot."""
     return context.open_call_limit.reserve(owner.tenant) if opening.has_to_wait else nullcontext(0)
 
 
@@ -333,12 +333,12 @@ def _request(direct: DirectCall, worker: str) -> ProgramRequest:
     return replace(request, worker=worker) if is_for_callers else request
 
 
-async def _overdue(context: AgentContext, direct: DirectCall, call: Call) -> Call | Overdue:
+async def _stop_waiting(context: AgentContext, direct: DirectCall, call: Call) -> Call | Overdue:
     """The caller's time is over. What was faster than that is answered all the same."""
-    if not direct.keep:
+    if not direct.keep_after_timeout:
         await _cancel(context, direct, [call.call_id], cancel, reason=CALLER_TIMED_OUT)
-    now = await context.log.get_call(call.owner, call.call_id) or call
-    return Overdue(now) if now.outcome is None else _answer(now)
+    current = await context.log.get_call(call.owner, call.call_id) or call
+    return Overdue(current) if current.outcome is None else _answer(current)
 
 
 def _answer(call: Call) -> Call | Overdue:
@@ -354,17 +354,17 @@ async def _leave(context: AgentContext, worker: Worker, direct: DirectCall, call
     with anyio.move_on_after(CANCEL_WITHIN_SEC, shield=True):
         call_ids = caller.call_ids
         if direct.request_id is not None:
-            call_ids = [*call_ids, *await _open_id(context, direct.owner, direct.request_id)]
+            call_ids = [*call_ids, *await _find_open_call_ids(context, direct.owner, direct.request_id)]
         await _cancel_all(context, direct, call_ids, _ending(worker, direct))
 
 
-async def _open_id(context: AgentContext, owner: Owner, request_id: str) -> list[str]:
-    """That of the call which this caller found, or was about to find; the one that it opens itself may not
+async def _find_open_call_ids(context: AgentContext, owner: Owner, request_id: str) -> list[str]:
+    """The id of the call that this caller found, or was about to find. The one that it opens itself may not
     be stored yet."""
     try:
         call = await context.log.get_requested(owner, request_id)
     except Broken as error:
-        log.warning("a call is left to its deadline: %s", error)
+        log.warning("could not cancel a call; it stays open until its deadline: %s", error)
         return []
     return [] if call is None or call.phase is Phase.SETTLED else [call.call_id]
 
@@ -385,4 +385,6 @@ async def _cancel(
             direct.owner, direct.thread_id, lambda thread, now: rule(thread, call_ids, reason)
         )
     except Broken as error:
-        log.warning("calls %s are left to their deadlines: %s", ", ".join(call_ids), error)
+        log.warning(
+            "could not cancel calls %s; they stay open until their deadlines: %s", ", ".join(call_ids), error
+        )

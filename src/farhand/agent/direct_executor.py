@@ -31,8 +31,8 @@ from farhand.eventlog.pubsub import DIRECT_CALLS, Subscription, thread_topic
 
 log = logging.getLogger("farhand.calls")
 
-NOBODY_ASKS = "the server was restarted, and the caller of this call is gone"
-DOUBTS_KEPT = 10_000
+CALLER_LOST = "the caller of this call is no longer connected"
+MAX_UNCONFIRMED = 10_000
 
 
 class DirectExecutor:
@@ -42,8 +42,9 @@ class DirectExecutor:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, Call] = {}
         """Those whose tools run here."""
-        self._doubted: dict[str, None] = {}
-        """Opened here, perhaps, and begun by nobody: the store did not say whether it kept them."""
+        self._unconfirmed: dict[str, None] = {}
+        """Calls that may have been opened or taken here and that nobody has begun: the store did not confirm
+        it."""
         self._group: asyncio.TaskGroup | None = None
         self.callers: Counter[tuple[Owner, str | None]] = Counter()
         """How many want a call here that ends with its callers, by whose it is and its request id."""
@@ -62,7 +63,7 @@ class DirectExecutor:
             return
         assert self._group is not None, "a worker runs tools while it serves"
         # from now on it is begun: a sweep that found it earlier must not begin it again when it has ended
-        self._doubted.pop(call.call_id, None)
+        self._unconfirmed.pop(call.call_id, None)
         task = self._group.create_task(self._run(call, since))
         self._tasks[call.call_id], self._running[call.call_id] = task, call
         task.add_done_callback(lambda _: self._forget(call.call_id))
@@ -71,17 +72,17 @@ class DirectExecutor:
         self._tasks.pop(call_id, None)
         self._running.pop(call_id, None)
 
-    def doubt(self, call_id: str) -> None:
-        """The store did not say whether it opened this call. If it did, the sweep finds it."""
-        self._doubted[call_id] = None
-        if len(self._doubted) > DOUBTS_KEPT:
-            del self._doubted[next(iter(self._doubted))]
+    def mark_unconfirmed(self, call_id: str) -> None:
+        """The store did not confirm that this call was opened or taken. If it was, the sweep finds it."""
+        self._unconfirmed[call_id] = None
+        if len(self._unconfirmed) > MAX_UNCONFIRMED:
+            del self._unconfirmed[next(iter(self._unconfirmed))]
 
     async def is_gone(self, worker: str) -> bool:
         return bool(await self._membership.gone([worker]))
 
     async def start_approved(self) -> None:
-        """For ever: starts what was approved at this worker."""
+        """Runs until cancelled. Starts what was approved at this worker."""
         broker = self._context.log.broker
         with broker.subscribe(DIRECT_CALLS, limit=10_000) as subscription:
             while not broker.closed:
@@ -107,13 +108,14 @@ class DirectExecutor:
                 log.exception("could not check call %s", call.call_id)
 
     async def drain(self, seconds: float) -> None:
-        """Lets what runs come to its end, for so long; but for tools that only ask, which may take days."""
+        """Waits up to `seconds` for running tools to finish, but not for tools that only wait for an answer,
+        which may take days."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
-        while (working := await self._working()) and (left := until - loop.time()) > 0:
+        while (working := await self._working_tasks()) and (left := until - loop.time()) > 0:
             await asyncio.wait(working, timeout=min(left, LOOK_SEC), return_when=asyncio.FIRST_COMPLETED)
 
-    async def _working(self) -> list[asyncio.Task[None]]:
+    async def _working_tasks(self) -> list[asyncio.Task[None]]:
         return [task for name, task in list(self._tasks.items()) if not await self._only_asks(name)]
 
     async def _only_asks(self, call_id: str) -> bool:
@@ -136,16 +138,16 @@ class DirectExecutor:
         name = f"report {call.call_id}"
         if name in self._tasks:
             return
-        task = self._group.create_task(self._reported(call, is_lost=is_lost))
+        task = self._group.create_task(self._report_outcome(call, is_lost=is_lost))
         self._tasks[name] = task
         task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
-    async def _reported(self, call: Call, *, is_lost: bool) -> None:
+    async def _report_outcome(self, call: Call, *, is_lost: bool) -> None:
         try:
             await self.reporter.report(call, is_lost=is_lost)
         except StoreDown as error:
             # the sweep finds it again
-            log.warning("the outcome of call %s is reported later: %s", call.call_id, error)
+            log.warning("could not report the outcome of call %s; will retry: %s", call.call_id, error)
 
     async def _look_after(self, call: Call, gone: set[str]) -> None:
         if call.is_unreported:
@@ -157,21 +159,21 @@ class DirectExecutor:
         in_flight = call.executor is Executor.SERVER and call.phase is Phase.TAKEN
         if in_flight and not self._is_lost(worker, gone):
             # only its own: another worker may run what this one opened
-            if call.call_id in self._doubted and worker == self._membership.name:
-                await self._begin_doubted(call)
+            if call.call_id in self._unconfirmed and worker == self._membership.name:
+                await self._begin_unconfirmed(call)
             return
         if in_flight and not await may_repeat(self._context, call):
             await self._context.desk.abandon(call)
         elif is_unwanted(call) and self._is_lost(attached_worker(call), gone):
-            await self._context.desk.cancel_unwanted([call], NOBODY_ASKS)
+            await self._context.desk.cancel_unwanted([call], CALLER_LOST)
         else:
             self.begin(call)
 
-    async def _begin_doubted(self, call: Call) -> None:
-        """It was opened, and whoever asked for it was told that nobody knows."""
+    async def _begin_unconfirmed(self, call: Call) -> None:
+        """The call was opened after all, but its caller was told that the result of opening it is unknown."""
         if is_unwanted(call):
-            del self._doubted[call.call_id]
-            await self._context.desk.cancel_unwanted([call], NOBODY_ASKS)
+            del self._unconfirmed[call.call_id]
+            await self._context.desk.cancel_unwanted([call], CALLER_LOST)
         elif await self._is_own(call):
             self.begin(call)
 
@@ -183,12 +185,12 @@ class DirectExecutor:
         return worker in gone
 
     async def _run(self, call: Call, since: float) -> None:
-        """The outermost guard of a call: whatever breaks in it is its own affair."""
+        """The outermost guard of a call: an error stays confined to this call."""
         try:
             await self._execute(call, since)
         except StoreDown as error:
             # one that was not started stays ready, and the sweep finds it
-            log.warning("call %s waits for the store: %s", call.call_id, error)
+            log.warning("call %s interrupted, store unavailable: %s", call.call_id, error)
         except Exception:
             log.exception("call %s failed unexpectedly", call.call_id)
 
@@ -204,13 +206,13 @@ class DirectExecutor:
 
     async def _start(self, call: Call) -> Call | None:
         try:
-            return await self._started(call)
+            return await self._start_or_take_over(call)
         except StoreDown:
             # it may be taken for this worker by now, and begun by nobody
-            self.doubt(call.call_id)
+            self.mark_unconfirmed(call.call_id)
             raise
 
-    async def _started(self, call: Call) -> Call | None:
+    async def _start_or_take_over(self, call: Call) -> Call | None:
         """The call as its tool may begin; None if it must not. One that was opened by this worker has begun;
         one that another worker had is taken over."""
         if self._has_begun(call):
@@ -224,39 +226,39 @@ class DirectExecutor:
     async def _is_own(self, call: Call) -> bool:
         """Whether the call is as it was read: it may have ended since, or another process may have taken it
         over."""
-        now = await self._context.log.get_call(call.owner, call.call_id)
-        return now is not None and now.phase is Phase.TAKEN and now.version == call.version
+        current = await self._context.log.get_call(call.owner, call.call_id)
+        return current is not None and current.phase is Phase.TAKEN and current.version == call.version
 
     async def _outcome(self, call: Call, subscription: Subscription, since: float) -> Outcome | None:
-        """What the tool brings; None if the call ended before it did, for instance by a cancellation, or is
-        another worker's by now."""
+        """The tool's outcome; None if the call ended before the tool did, for instance because it was
+        cancelled, or if another worker has taken it over."""
         async with asyncio.TaskGroup() as group:
             running = group.create_task(run_tool(self._context, call, since=since))
-            ending = group.create_task(self._ended(call, subscription))
+            ending = group.create_task(self._wait_until_ended(call, subscription))
             await asyncio.wait([running, ending], return_when=asyncio.FIRST_COMPLETED)
             ending.cancel()
             running.cancel()
         return None if running.cancelled() else running.result()
 
-    async def _ended(self, call: Call, subscription: Subscription) -> None:
-        """Until the call is settled by somebody else, or gone."""
+    async def _wait_until_ended(self, call: Call, subscription: Subscription) -> None:
+        """Returns when somebody else has settled the call, or it is gone."""
         broker = self._context.log.broker
         while True:
-            has_news = await subscription.wait(0.0 if subscription.lost else broker.recheck)
+            has_news = await subscription.wait(0.0 if subscription.is_stale else broker.recheck)
             if any(isinstance(item, Call) and item.phase is Phase.SETTLED for item in subscription.items):
                 return
             subscription.items.clear()
-            is_told = has_news and not subscription.lost
-            subscription.lost = False
+            is_told = has_news and not subscription.is_stale
+            subscription.is_stale = False
             if not is_told and await self._is_over(call):
                 return
 
     async def _is_over(self, call: Call) -> bool:
         try:
-            now = await self._context.log.get_call(call.owner, call.call_id)
+            current = await self._context.log.get_call(call.owner, call.call_id)
         except StoreDown:
             return False
-        return now is None or now.phase is Phase.SETTLED
+        return current is None or current.phase is Phase.SETTLED
 
 
 def _has_question(call_id: str, thread: ThreadState) -> bool:

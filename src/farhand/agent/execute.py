@@ -101,8 +101,8 @@ async def _is_held(context: AgentContext, call: Call, run: Run | None) -> bool:
     def look(thread: ThreadState) -> bool:
         if run is not None and (thread.run is None or thread.run.fence != run.fence):
             return False
-        now = thread.calls.get(call.call_id)
-        return now is not None and now.phase is Phase.TAKEN and now.version == call.version
+        current = thread.calls.get(call.call_id)
+        return current is not None and current.phase is Phase.TAKEN and current.version == call.version
 
     return await context.log.read(call.owner, call.thread_id, look)
 
@@ -144,7 +144,7 @@ async def store_outcome(
             await context.desk.finish(call, outcome, fence=fence)
         except StoreDown as error:
             level = logging.DEBUG if attempt else logging.WARNING
-            log.log(level, "the outcome of call %s waits for the store: %s", call.call_id, error)
+            log.log(level, "could not store the outcome of call %s; will retry: %s", call.call_id, error)
             await asyncio.sleep(AGAIN_SEC)
         else:
             return
@@ -243,10 +243,10 @@ class StepTools:
     async def _has_news(self, news: Subscription) -> bool:
         """Whether there may be more to do than to wait for the tools."""
         loop = self._context.log.broker.loop
-        if not news.lost:
+        if not news.is_stale:
             await news.wait(max(0.0, min(self._look_at - loop.time(), _LONGEST_NAP_SEC)))
-        has_news = news.lost or bool(news.items) or loop.time() >= self._look_at
-        news.lost = False
+        has_news = news.is_stale or bool(news.items) or loop.time() >= self._look_at
+        news.is_stale = False
         news.items.clear()
         return has_news and bool(self._at_work)
 
@@ -268,7 +268,7 @@ class StepTools:
             self._hold.begin(at_least=self._context.settings.timeouts.hold_for if is_elsewhere else 0.0)
             self._is_waiting = True
             self._context.quotas.rest(self._run)
-        left = inf if look.run.kept else self._hold.left()
+        left = inf if look.run.kept else self._hold.seconds_left()
         if left <= 0:
             run = self._run
             self._hold.is_over = await self._context.log.decide(

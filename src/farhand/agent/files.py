@@ -185,7 +185,7 @@ def part_of(file: StoredFile) -> File:
 def _check_bytes(whose: str, kept: Kept, more: int, limit: int) -> None:
     if kept.size + more > limit:
         raise TooLarge(
-            f"{whose} take {kept.size} bytes; with this one they would exceed {limit}.",
+            f"{whose} use {kept.size} bytes; this file would exceed the limit of {limit} bytes.",
             hint="Delete chats that contain files; nothing was stored.",
         )
 
@@ -195,8 +195,8 @@ def _pieces_of(data: bytes) -> list[bytes]:
 
 
 def _ref_of(owner: Owner, label: Label, known_as: str, data: bytes) -> str:
-    """Derived from everything that tells this file from any other, starting with its owner: nobody else can
-    guess it."""
+    """The same for the same file of one owner. Different for every owner, so two owners never share a ref;
+    access is checked by owner anyway."""
     digest = hashlib.sha256()
     for word in (owner.tenant, owner.subject, known_as, label.name, label.media_type):
         raw = word.encode(errors="surrogatepass")

@@ -102,7 +102,7 @@ class Reporter:
             for prefix, function in self._listeners:
                 if key.startswith(prefix):
                     is_last = not any(each and each.startswith(prefix) for each in waiting)
-                    group.create_task(_until_it_returns(function, replace(settled, is_last=is_last)))
+                    group.create_task(_call_until_it_returns(function, replace(settled, is_last=is_last)))
         await self._note(call)
 
     async def _note(self, call: Call) -> None:
@@ -122,7 +122,7 @@ def _key_of(call: Call) -> str | None:
     return None if call.request is None else call.request.key
 
 
-async def _until_it_returns(function: OnSettled, settled: SettledCall) -> None:
+async def _call_until_it_returns(function: OnSettled, settled: SettledCall) -> None:
     pause = RETRY_SEC
     while True:
         try:

@@ -46,7 +46,7 @@ class Membership:
         """Joins, or stays for another lease."""
         if self._streams is None:
             return
-        if self._seat is None or await self._streams.stay([self._seat], lease_sec=self._lease_sec):
+        if self._seat is None or await self._streams.renew_seats([self._seat], lease_sec=self._lease_sec):
             self._seat = await self._streams.arrive(WORKERS, self.name, lease_sec=self._lease_sec)
 
     async def leave(self) -> None:

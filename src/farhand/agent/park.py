@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from farhand.agent.context import AgentContext
-from farhand.calls.wait import RunWait, answered
+from farhand.calls.wait import RunWait, wait_until_answered
 from farhand.core.call import Call, Phase
 from farhand.core.decide import runs
 from farhand.core.run import Run
@@ -54,7 +54,7 @@ class Hold(RunWait):
         self._read_at = self._loop.time()
         self._until = self._read_at + (0.0 if self._must_park else max(self.seconds, at_least))
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Maximum seconds to sleep before asking again; 0 means: park."""
         now = self._loop.time()
         if self._broker.count(self.run_id):
@@ -69,9 +69,9 @@ async def wait_or_park(context: AgentContext, hold: Hold, run: Run, calls: Seque
     """
     if not hold.listens:
         await _begin(context, hold, run, calls)
-    if hold.lost:
+    if hold.is_stale:
         return None
-    if hold.is_patient():
+    if hold.keeps_waiting():
         return Rest.HELD
     return Rest.PARKED if await _park(context, run) else None
 
@@ -84,10 +84,10 @@ async def _begin(context: AgentContext, hold: Hold, run: Run, calls: Sequence[Ca
     if is_old:
         hold.begin(at_least=context.settings.timeouts.hold_for)
         # the other calls may change meanwhile
-        await answered(context.log, run, elsewhere, patient=hold.left)
+        await wait_until_answered(context.log, run, elsewhere, seconds_left=hold.seconds_left)
     hold.begin()
     hold.listen(run.owner, run.thread_id)
-    hold.lost = is_old
+    hold.is_stale = is_old
 
 
 def runs_at_client(call: Call) -> bool:

@@ -357,12 +357,12 @@ class Posts:
             return look.queued.run_id
         if new is None or look.turn is None:
             return None
-        now = await self._look(owner, look.turn.run.thread_id)
-        if now.queued is not None:
-            return now.queued.run_id
-        if now.turn is None or now.turn.run.user_message_id != new.message_id:
+        current = await self._look(owner, look.turn.run.thread_id)
+        if current.queued is not None:
+            return current.queued.run_id
+        if current.turn is None or current.turn.run.user_message_id != new.message_id:
             return None
-        return now.turn.run.run_id
+        return current.turn.run.run_id
 
     async def _corrected(self, response: PostedTurn, turn: Turn, call_ids: Collection[str]) -> PostedTurn:
         """The messages as far as the client has the run: up to the step whose calls it answered."""

@@ -261,8 +261,8 @@ class _Quota:
 
     def too_much(self, kept: int) -> TooMany:
         return TooMany(
-            f"{self._whose} chats and files take {size_in_words(kept)}; "
-            f"with this message they would exceed the limit of {size_in_words(self.stored)}.",
+            f"{self._whose} chats and files use {size_in_words(kept)}; "
+            f"this message would exceed the limit of {size_in_words(self.stored)}.",
             hint="Delete chats that are no longer needed; nothing was applied.",
             retry_after=60,
         )

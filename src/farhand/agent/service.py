@@ -11,7 +11,7 @@ from math import isnan
 
 from farhand.agent.branding import Branding
 from farhand.agent.context import AgentContext
-from farhand.agent.direct_calls import DirectCall, Overdue, attached, call_directly, stop_calls
+from farhand.agent.direct_calls import DirectCall, Overdue, attach_and_wait, call_directly, stop_calls
 from farhand.agent.files import Files
 from farhand.agent.keyed_calls import OnSettled, Waiting, request_id_of
 from farhand.agent.observations import Observations
@@ -322,9 +322,9 @@ class AgentService:
             tool=tool,
             input=dict(input),
             timeout_sec=seconds,
-            within=within,
-            keep=True,
-            attach=True,
+            caller_timeout_sec=within,
+            keep_after_timeout=True,
+            attach_if_open=True,
             ends_with_caller=ends_with_caller,
             request=self._request(key),
             claims=claims,
@@ -351,7 +351,7 @@ class AgentService:
         """The call with this key, once it has its outcome; None if there is none, or no longer. Nothing is
         opened, and cancelling the caller leaves the call as it is."""
         call = await self.keyed_call(key, owner=owner)
-        return None if call is None else await attached(self.context, self.worker, call)
+        return None if call is None else await attach_and_wait(self.context, self.worker, call)
 
     async def cancel(self, key: str, *, owner: Who = LOCAL, reason: str = CANCELLED) -> bool:
         """Settles the call with this key as cancelled; False if none is open."""

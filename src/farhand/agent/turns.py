@@ -254,8 +254,8 @@ class Turns:
         """Everything that a pause asked for, in one message: the run continues, or nothing changes."""
         turn = await self.find(principal.owner, thread_id)
         run = turn.run
-        now = pause_of(run, [call for call in turn.calls if call.step == run.step])
-        pause = pause_answered(posted, now, await self._find_calls(turn, posted))
+        current = pause_of(run, [call for call in turn.calls if call.step == run.step])
+        pause = pause_answered(posted, current, await self._find_calls(turn, posted))
         missing = unapproved(posted, pause)
         if missing:
             return PauseTurn(turn, tuple((call_id, Refused("not_approved")) for call_id in missing))
@@ -304,8 +304,8 @@ class Turns:
         return turn if is_kept or turn.after != START else None
 
     async def reload(self, turn: Turn) -> Turn:
-        now = await self.load(turn.run)
-        return replace(turn, run=now.run, calls=now.calls)
+        current = await self.load(turn.run)
+        return replace(turn, run=current.run, calls=current.calls)
 
     def _is_held(self, wait: Wait | None) -> bool:
         return (wait or self._wait) == "hold"
@@ -322,9 +322,9 @@ class Turns:
         turn = await self._last(run.owner, run.thread_id)
         if turn is not None and turn.run.run_id == run.run_id:
             return turn
-        now = await self._context.log.get_run(run.owner, run.run_id) or run
+        current = await self._context.log.get_run(run.owner, run.run_id) or run
         calls = await self._context.log.calls_of(run.owner, run.run_id)
-        return Turn(run=now, calls=tuple(calls), past=now.last_seq)
+        return Turn(run=current, calls=tuple(calls), past=current.last_seq)
 
     async def _end_of_step(self, turn: Turn, call_ids: Collection[str]) -> Position:
         """Where the last step with one of these calls ends in the journal, or where the last of them that a

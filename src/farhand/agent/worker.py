@@ -385,7 +385,7 @@ class Worker:
                 # no other worker can have claimed it: the next sweep checks the log whether it is really over
                 self._note_orphan((active.run.owner, active.run.thread_id), None)
         except StoreDown as error:
-            self._log_store_down("run %s waits for the store: %s", active.run.run_id, error)
+            self._log_store_down("run %s interrupted, store unavailable: %s", active.run.run_id, error)
             self._note_orphan((active.run.owner, active.run.thread_id), active.run)
         except Exception:
             log.exception(

@@ -50,7 +50,7 @@ class Deadlines:
             self._earlier.set()
 
     async def run(self, desk: Desk) -> None:
-        """Runs for ever: expires what is due, scans now and then, sleeps until the next deadline."""
+        """Runs until cancelled. Expires what is due, scans now and then, sleeps until the next deadline."""
         while True:
             self._earlier.clear()
             try:

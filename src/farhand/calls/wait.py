@@ -27,18 +27,18 @@ class RunWait:
     """Waits for one run: `listen`, then look at the thread, then `sleep`; again when woken, until `end`.
 
     A notification is only a hint that there may be something new: whoever is woken looks at the thread. Those
-    that come while it is awake are remembered. Subclasses say how long it is patient.
+    that come while it is awake are remembered. Subclasses say how long it keeps waiting.
     """
 
-    __slots__ = ("_log", "_look_at", "_loop", "_nap", "_slot", "_topics", "_wake", "lost", "run_id")
+    __slots__ = ("_log", "_look_at", "_loop", "_sleep_sec", "_slot", "_topics", "_wake", "is_stale", "run_id")
 
     def __init__(self, eventlog: EventLog, run_id: str) -> None:
         self.run_id = run_id
-        self.lost = False
+        self.is_stale = False
         """Whether there may be something new since the last look."""
         self._log = eventlog
         self._loop = eventlog.broker.loop
-        self._look_at = self._nap = 0.0
+        self._look_at = self._sleep_sec = 0.0
         self._topics: tuple[str, ...] = ()
         self._slot: int | None = None
         self._wake: Wake | None = None
@@ -47,20 +47,20 @@ class RunWait:
     def listens(self) -> bool:
         return bool(self._topics)
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Maximum seconds to sleep before asking again; 0 means: give up."""
         raise NotImplementedError
 
-    def is_patient(self) -> bool:
+    def keeps_waiting(self) -> bool:
         """Asked before each sleep."""
-        self._nap = self.left()
-        return self._nap > 0
+        self._sleep_sec = self.seconds_left()
+        return self._sleep_sec > 0
 
     def listen(self, owner: Owner, thread_id: str) -> None:
         """The run was stored a moment ago: the thread is looked at only after a while without a
         notification."""
         broker = self._log.broker
-        self.lost = False
+        self.is_stale = False
         self._look_at = self._loop.time() + min(JUST_STORED_SEC, broker.recheck)
         # the thread's topic too: it wakes the waiter if the thread may have changed without this process
         # knowing
@@ -70,14 +70,14 @@ class RunWait:
 
     def begin_look(self) -> None:
         """What is published from now on may not be in what the waiter is about to read."""
-        if self.lost:
-            self.lost = False
+        if self.is_stale:
+            self.is_stale = False
             self._look_at = self._loop.time() + self._log.broker.recheck
 
     def sleep(self, wake: Wake) -> None:
         """Calls `wake` once, as soon as there may be something to do."""
         self._wake = wake
-        if self.lost:
+        if self.is_stale:
             self.wake()
         elif self._slot is None:
             self._set_timer()
@@ -92,7 +92,7 @@ class RunWait:
         self._topics, self._slot, self._wake = (), None, None
 
     def deliver(self, item: object) -> None:
-        self.lost = True
+        self.is_stale = True
         self.wake()
 
     def wake(self) -> None:
@@ -106,34 +106,34 @@ class RunWait:
         self._slot = None
         if self._wake is None:
             return
-        self.lost = self.lost or now >= self._look_at
-        if self.lost or not self.is_patient():
+        self.is_stale = self.is_stale or now >= self._look_at
+        if self.is_stale or not self.keeps_waiting():
             self.wake()
         else:
             self._set_timer()
 
     def _set_timer(self) -> None:
-        until = min(self._loop.time() + self._nap, self._look_at)
+        until = min(self._loop.time() + self._sleep_sec, self._look_at)
         self._slot = self._log.broker.timers.set(self, until)
 
 
-async def answered(
-    eventlog: EventLog, run: Run, calls: Sequence[Call], *, patient: Callable[[], float]
+async def wait_until_answered(
+    eventlog: EventLog, run: Run, calls: Sequence[Call], *, seconds_left: Callable[[], float]
 ) -> bool:
     """True once each of these calls of the run has its outcome, whatever else is open in it, or once the run
     has something to do; False when the time limit is reached."""
     broker = eventlog.broker
     with broker.subscribe(*_topics_of(run, calls)) as subscription:
         while True:
-            subscription.lost = False
+            subscription.is_stale = False
             # through the thread: its calls may have been opened before they are durable
             if not await eventlog.read(run.owner, run.thread_id, lambda thread: _waits_for(thread, calls)):
                 return True
-            seconds = patient()
+            seconds = seconds_left()
             if seconds <= 0:
                 return False
             # if invalidated during the check, check again at once
-            await subscription.wait(0.0 if subscription.lost else min(seconds, broker.recheck))
+            await subscription.wait(0.0 if subscription.is_stale else min(seconds, broker.recheck))
             subscription.items.clear()
 
 
@@ -148,21 +148,21 @@ async def wait_until_settled(eventlog: EventLog, owner: Owner, call_id: str) -> 
     broker = eventlog.broker
     with broker.subscribe(call_id, thread_topic(owner, thread_id)) as subscription:
         while True:
-            subscription.lost = False
+            subscription.is_stale = False
             call = await eventlog.get_call(owner, call_id)
             if call is None or call.phase is Phase.SETTLED:
                 return call
             if broker.closed:
                 raise ShuttingDown("The server is shutting down.", hint="Ask again for the call.")
-            await subscription.wait(0.0 if subscription.lost else broker.recheck)
+            await subscription.wait(0.0 if subscription.is_stale else broker.recheck)
             subscription.items.clear()
 
 
 def _waits_for(thread: ThreadState, calls: Sequence[Call]) -> bool:
     if thread.run is None or thread.run.state is not RunState.WAITING:
         return False
-    now = [thread.calls.get(call.call_id) for call in calls]
-    return any(call is not None and call.phase is not Phase.SETTLED for call in now)
+    current = [thread.calls.get(call.call_id) for call in calls]
+    return any(call is not None and call.phase is not Phase.SETTLED for call in current)
 
 
 def _topics_of(run: Run, calls: Sequence[Call]) -> tuple[str, ...]:

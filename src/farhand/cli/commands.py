@@ -64,7 +64,7 @@ def run(
 
     Only this machine has access, with a token that is printed at the start.
 
-    To serve other machines, name an app of create_app that has an authenticate hook.
+    To serve other machines, pass an app built with create_app(authenticate=...).
     """
     with without_gc():
         from farhand.cli.run import serve_target

@@ -51,7 +51,7 @@ class ClusterSync:
     async def _renew_seats(self) -> None:
         presence, lease = self._sessions.presence, self._sessions.settings.timeouts.lease
         while True:
-            for seat in await self._streams.stay(presence.seats(), lease_sec=lease):
+            for seat in await self._streams.renew_seats(presence.seats(), lease_sec=lease):
                 presence.supersede(seat)
             await asyncio.sleep(lease / RENEWALS_PER_LEASE)
 
@@ -81,8 +81,8 @@ class ClusterSync:
     async def _follow_changes(self) -> None:
         with self._log.broker.subscribe(CLIENTS_CHANGED, limit=1_000) as subscription:
             while True:
-                if subscription.lost:
-                    subscription.lost = False
+                if subscription.is_stale:
+                    subscription.is_stale = False
                     subscription.items.clear()
                     await self._sessions.refresh()
                     self._sessions.has_orphans.set()

@@ -120,7 +120,7 @@ class Inbox(SubscribedReader):
         return [WithdrawnTools(tuple(gone))] if gone else []
 
     async def _catch_up(self) -> list[InboxItem]:
-        self._subscription.lost = False
+        self._subscription.is_stale = False
         self._subscription.items.clear()
         asked = await self._log.client_calls(self._stream.owner, self._stream.client_id)
         fresh = [call for call in asked if _is_executable(call) and call.call_id not in self._sent]
@@ -139,7 +139,7 @@ class Inbox(SubscribedReader):
                 calls[item.call_id] = item
             elif item == FEED_GREW:
                 feed_grew = True
-        if self._subscription.lost or feed_grew:
+        if self._subscription.is_stale or feed_grew:
             self._behind = True
             return []
         over = [call for call in calls.values() if call.phase is Phase.SETTLED]

@@ -142,8 +142,8 @@ class ClientReaper:
                     if isinstance(call, Call) and call.phase is Phase.READY
                 ]
                 subscription.items.clear()
-                if subscription.lost:
-                    subscription.lost = False
+                if subscription.is_stale:
+                    subscription.is_stale = False
                     self._sessions.has_orphans.set()
                 if calls:
                     await self._fail_orphans(calls)

@@ -256,10 +256,10 @@ class ClientSessions:
             match await self._store_withdrawal(client, after, gone, why):
                 case "moved":
                     await self.registry.load(client.owner)
-                    now = self.registry.client(client.owner, client.client_id)
-                    if now is None:
+                    current = self.registry.client(client.owner, client.client_id)
+                    if current is None:
                         return []
-                    client = now
+                    client = current
                 case "here":
                     # it has just come back, at another worker
                     return []

@@ -73,7 +73,7 @@ class EventLog(Threads):
         super().__init__(store)
         self.broker = Broker(recheck=RECHECK_SEC, notify=store.notify) if store.is_shared else Broker()
         self.expect: Callable[[Call], None] = lambda call: None
-        """Called for every call that got a deadline here: a hint for the timer wheel."""
+        """Called for every call that got a deadline here: a hint for `Deadlines`."""
         self.on_run: Callable[[Run, bool], None] = lambda run, is_own: None
         """Called for every run that started, parked, resumed or ended, and for a parked one that no longer
         waits; the flag says whether this process appended it."""
@@ -109,7 +109,7 @@ class EventLog(Threads):
         await self.store.check()
 
     async def serve(self) -> None:
-        """Runs for ever where processes share a store: tells the others which runs are read here."""
+        """Where processes share a store, tells the others which runs are read here. Runs until cancelled."""
         await self._remote.serve()
 
     async def recover(self) -> None:

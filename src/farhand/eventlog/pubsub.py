@@ -1,7 +1,7 @@
 """Publish and subscribe inside one process: something about this run, call or thread is new.
 
 What this process writes is published here at once; a shared store also reports what other processes wrote. A
-subscriber that cannot keep up loses items, never truth: its `lost` flag is set, and it reads the log again.
+subscriber that cannot keep up loses items, never truth: its `is_stale` flag makes it read the log again.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def feed_topic(owner: Owner) -> str:
 class Subscriber(Protocol):
     """None of its methods may wait or raise."""
 
-    lost: bool
-    """Something new was not delivered: read it from the log."""
+    is_stale: bool
+    """There may be something new that was not delivered: read it from the log."""
 
     def deliver(self, item: object) -> None: ...
 
@@ -92,13 +92,13 @@ class Subscription:
         "_slot",
         "_topics",
         "_until",
+        "is_stale",
         "items",
-        "lost",
     )
 
     def __init__(self, broker: Broker, topics: tuple[str, ...], limit: int) -> None:
         self.items: list[object] = []
-        self.lost = False
+        self.is_stale = False
         self._broker = broker
         self._topics = topics
         self._limit = limit
@@ -127,7 +127,7 @@ class Subscription:
         items = self.items
         if len(items) >= self._limit:
             items.clear()
-            self.lost = True
+            self.is_stale = True
         items.append(item)
         if self._sleeper is not None:
             self.wake()
@@ -233,7 +233,7 @@ class Broker:
     def invalidate(self, topic: str) -> None:
         """Something new was not delivered: subscribers have to read the log."""
         for subscriber in self.subscribers.get(topic, ()):
-            subscriber.lost = True
+            subscriber.is_stale = True
             subscriber.wake()
 
     def invalidate_all(self) -> None:

@@ -66,7 +66,7 @@ class LogReader(SubscribedReader):
 
     async def _look(self) -> tuple[list[Entry], bool]:
         """The log's entries after the position, and whether there will never be more."""
-        self._subscription.lost = False
+        self._subscription.is_stale = False
         run = await self._log.get_run(self._run.owner, self._run.run_id)
         self._is_behind = False
         if run is None:
@@ -94,7 +94,7 @@ class LogReader(SubscribedReader):
             fresh += self._fresh(entries)
         if fresh:
             self._is_whole = False
-        if self._subscription.lost or _has_end(fresh):
+        if self._subscription.is_stale or _has_end(fresh):
             self._is_behind = True
         return fresh
 

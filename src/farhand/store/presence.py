@@ -33,8 +33,9 @@ class Streams(Protocol):
         """The newest stream from now on, valid for this many seconds."""
         ...
 
-    async def stay(self, seats: Sequence[Seat], *, lease_sec: float) -> list[Seat]:
-        """Renews these streams; returns those that are no longer the newest."""
+    async def renew_seats(self, seats: Sequence[Seat], *, lease_sec: float) -> list[Seat]:
+        """Renews these seats. Returns the seats that were lost: a newer stream of their client has replaced
+        them, or the client is gone."""
         ...
 
     async def leave(self, seat: Seat) -> None:

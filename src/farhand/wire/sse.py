@@ -77,7 +77,7 @@ class Parser:
     def _grow(self, piece: bytes) -> None:
         self._size += len(piece)
         if self._size > self._max_event:
-            raise TooLarge(f"An event of the stream is larger than {self._max_event} bytes.")
+            raise TooLarge(f"An event in the stream exceeds {self._max_event} bytes.")
         self._line.append(piece)
 
     def _read_line(self) -> Event | None:

@@ -264,7 +264,7 @@ async def test_a_caller_leaves_also_while_the_store_is_away(
         monkeypatch.setattr(on.store, "append", away)
         waiting.cancel()
     assert waiting.cancelled()
-    assert f"calls {call.call_id} are left to their deadlines" in caplog.text
+    assert f"could not cancel calls {call.call_id}; they stay open until their deadlines" in caplog.text
     monkeypatch.undo()
     assert (await _stored(on, call)).phase is Phase.READY
 
@@ -293,8 +293,8 @@ def _request(thread_id: str = THREAD, *, url: object = URL["url"], keep: bool = 
         tool="open_url",
         input={"url": url},
         request=ProgramRequest("job-1"),
-        within=0.01 if keep else None,
-        keep=keep,
+        caller_timeout_sec=0.01 if keep else None,
+        keep_after_timeout=keep,
     )
 
 
@@ -350,7 +350,7 @@ async def test_a_call_whose_caller_ran_out_of_time_is_cancelled_and_everybody_is
     stage: MakeStage,
 ) -> None:
     on = await _on(stage)
-    asked = replace(_request(), within=0.01)
+    asked = replace(_request(), caller_timeout_sec=0.01)
     overdue = await on.service.execute(asked)
     assert isinstance(overdue, Overdue)
     assert overdue.call.outcome == Cancelled(CALLER_TIMED_OUT)
@@ -367,7 +367,7 @@ async def test_what_was_faster_than_the_callers_time_is_answered_all_the_same(
         raise TimeoutError
 
     monkeypatch.setattr(direct_calls, "wait_until_settled", answered_meanwhile)
-    call = await on.service.execute(replace(_request(), within=60.0))
+    call = await on.service.execute(replace(_request(), caller_timeout_sec=60.0))
     assert isinstance(call, Call)
     assert call.outcome == VIEW
 
@@ -407,7 +407,7 @@ async def test_a_thread_is_stopped_also_while_the_store_is_away(
     with monkeypatch.context() as patch:
         patch.setattr(on.store, "append", away)
         assert await direct_calls.stop_calls(on.service.context, LOCAL, THREAD, "stopped")
-    assert "1 calls are left to their deadlines" in caplog.text
+    assert "could not cancel 1 calls; they stay open until their deadlines" in caplog.text
 
 
 async def _caught(on: Stage, asked: DirectCall) -> object:

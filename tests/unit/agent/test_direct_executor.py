@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from farhand.agent.direct_calls import DirectCall
-from farhand.agent.direct_executor import NOBODY_ASKS
+from farhand.agent.direct_executor import CALLER_LOST
 from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.calls.desk import BACKSTOP_SEC
 from farhand.core.call import Call, Phase, ProgramRequest
@@ -244,12 +244,12 @@ async def test_a_call_without_request_id_of_a_former_worker_is_cancelled(
         later = Stage(on.store, clock, [], tools.delete)
         await later.service.open()
         try:
-            assert await outcome(later, call) == Cancelled(NOBODY_ASKS)
+            assert await outcome(later, call) == Cancelled(CALLER_LOST)
         finally:
             await let_die(later)
             # the caller of the former process: its own cancellation finds the call settled
             waiting.cancel()
-    assert (await stored(later, call)).outcome == Cancelled(NOBODY_ASKS)
+    assert (await stored(later, call)).outcome == Cancelled(CALLER_LOST)
 
 
 async def test_a_yes_in_the_moment_in_which_its_caller_is_found_gone_is_acted_on(
@@ -263,7 +263,7 @@ async def test_a_yes_in_the_moment_in_which_its_caller_is_found_gone_is_acted_on
     # the sweep has seen the call before the yes
     seen = await later.log.direct_calls()
     assert await later.decide(call, YES) == Accepted()
-    assert await later.service.desk.cancel_unwanted(seen, NOBODY_ASKS) == 0
+    assert await later.service.desk.cancel_unwanted(seen, CALLER_LOST) == 0
     await later.service.open()
     try:
         assert await outcome(later, call) == Success("deleted a")
@@ -396,7 +396,7 @@ async def test_a_call_that_was_opened_though_nobody_said_so_is_run_once_if_it_ca
         ended = await outcome(on, found)
     finally:
         await on.service.close()
-    assert ended == (Success("counted a") if request_id is not None else Cancelled(NOBODY_ASKS))
+    assert ended == (Success("counted a") if request_id is not None else Cancelled(CALLER_LOST))
     assert times == (["a"] if request_id is not None else [])
 
 

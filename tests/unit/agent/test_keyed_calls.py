@@ -382,7 +382,12 @@ async def test_a_report_whose_claim_was_not_confirmed_is_made_by_the_same_worker
     listeners, reporter._listeners = reporter._listeners, []
     request = ProgramRequest("key=job-1", is_reported=False)
     direct = DirectCall(
-        owner=LOCAL, thread_id=THREAD, tool="add", input={"a": 1, "b": 2}, request=request, attach=True
+        owner=LOCAL,
+        thread_id=THREAD,
+        tool="add",
+        input={"a": 1, "b": 2},
+        request=request,
+        attach_if_open=True,
     )
     await on.service.execute(direct)
     call = await on.log.get_requested(LOCAL, "key=job-1")

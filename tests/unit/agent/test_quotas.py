@@ -153,7 +153,7 @@ async def test_what_threads_and_files_take_counts_and_deleting_a_thread_makes_ro
     file = StoredFile(owner=ANN, ref="blob_" + "0" * 32, name="a", media_type="text/plain", created_at=0.0)
     assert await eventlog.files.put(file, 0, [b"x" * 1_000], is_last=True)
     await begin(limited, size=500)
-    with pytest.raises(TooMany, match="Your chats and files take 3"):
+    with pytest.raises(TooMany, match="Your chats and files use 3"):
         await begin(limited, size=1_500)
     assert await eventlog.delete(ANN, "t1")
     await begin(limited, size=1_500)

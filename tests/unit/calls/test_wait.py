@@ -10,7 +10,7 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
-from farhand.calls.wait import RunWait, answered, wait_until_settled
+from farhand.calls.wait import RunWait, wait_until_answered, wait_until_settled
 from farhand.core.call import Call
 from farhand.core.decide.runs import StepResult, finish_step
 from farhand.core.outcome import Cancelled, Success, TimedOut
@@ -33,7 +33,7 @@ class Patient(RunWait):
         super().__init__(eventlog, run.run_id)
         self._left = left
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         return self._left()
 
 
@@ -46,7 +46,7 @@ async def test_a_wait_ends_with_the_last_result(bench: Bench) -> None:
         assert woken.empty()
         await bench.settle(calls[1], Success(2))
         assert await _bounded(woken.get()) == run.run_id
-        assert wait.lost
+        assert wait.is_stale
 
 
 async def test_who_waits_is_a_record_and_no_task(bench: Bench) -> None:
@@ -65,7 +65,7 @@ async def test_a_wait_that_begins_after_the_result_looks_at_the_record_in_a_mome
     await bench.settle(call, Success(1))
     async with _waiting(bench, run) as (wait, woken):
         await _bounded(woken.get())
-        assert wait.lost
+        assert wait.is_stale
 
 
 @requirement("calls:wakes")
@@ -76,7 +76,7 @@ async def test_a_deadline_ends_a_wait_like_a_result(bench: Bench) -> None:
         bench.clock.advance(60)
         await bench.desk.expire(call)
         await _bounded(woken.get())
-        assert wait.lost
+        assert wait.is_stale
     assert (await bench.stored(call)).outcome == TimedOut(60.0)
 
 
@@ -91,7 +91,7 @@ async def test_a_notification_that_was_lost_costs_one_re_check(
     async with _waiting(bench, run) as (wait, woken):
         await bench.settle(call, Success(1))
         await _bounded(woken.get())
-        assert wait.lost
+        assert wait.is_stale
 
 
 @requirement("calls:wakes")
@@ -107,7 +107,7 @@ async def test_a_wait_looks_at_the_record_when_its_thread_may_have_moved_on_with
         assert woken.empty()
         bench.log.broker.invalidate(thread_topic(ANN, THREAD))
         await _bounded(woken.get())
-        assert wait.lost
+        assert wait.is_stale
 
 
 @requirement("calls:wakes")
@@ -153,7 +153,7 @@ async def test_a_wait_is_over_when_patience_is(bench: Bench) -> None:
     left = iter([0.01] * 4)
     async with _waiting(bench, run, lambda: next(left, 0.0)) as (wait, woken):
         await _bounded(woken.get())
-        assert not wait.is_patient()
+        assert not wait.keeps_waiting()
 
 
 @requirement("calls:wakes")
@@ -167,7 +167,7 @@ async def test_who_is_asked_again_for_patience_is_not_woken_each_time(
     async with _waiting(bench, run, lambda: next(left, 0.0)) as (wait, woken):
         await _bounded(woken.get())
         assert next(left, None) is None
-        assert not wait.lost
+        assert not wait.is_stale
 
 
 @requirement("calls:wakes")
@@ -178,7 +178,7 @@ async def test_a_wait_ends_when_another_claim_takes_the_run(bench: Bench) -> Non
     async with _waiting(bench, run) as (wait, woken):
         await bench.claim(run)
         await _bounded(woken.get())
-        assert wait.lost
+        assert wait.is_stale
 
 
 async def test_a_wait_that_was_ended_wakes_nobody_and_leaves_nothing_behind(bench: Bench) -> None:
@@ -205,7 +205,7 @@ async def test_when_the_process_is_about_to_stop_a_wait_wakes_nobody(bench: Benc
 
 async def test_how_long_to_be_patient_is_for_whoever_waits_to_say(bench: Bench) -> None:
     with pytest.raises(NotImplementedError):
-        RunWait(bench.log, "run").left()
+        RunWait(bench.log, "run").seconds_left()
 
 
 @requirement("calls:wakes")
@@ -239,7 +239,9 @@ async def test_some_calls_of_a_run_are_waited_for_whatever_else_is_open(bench: B
     run = await bench.start_run()
     _, *awaited = await bench.open_calls(run, ANY_OUTPUT, ANY_OUTPUT, ANY_OUTPUT)
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_bounded(answered(bench.log, run, awaited, patient=lambda: 60.0)))
+        wait = group.create_task(
+            _bounded(wait_until_answered(bench.log, run, awaited, seconds_left=lambda: 60.0))
+        )
         await _sleeping(bench, awaited[0].call_id)
         for call in awaited:
             assert not wait.done()
@@ -259,7 +261,7 @@ async def test_a_call_that_was_opened_ahead_of_the_store_is_waited_for(bench: Be
         lambda state, _: state.calls[opening.call_id],
     )
     left = iter([0.01, 0.0])
-    assert not await _bounded(answered(bench.log, run, [call], patient=lambda: next(left)))
+    assert not await _bounded(wait_until_answered(bench.log, run, [call], seconds_left=lambda: next(left)))
 
 
 async def test_a_wait_for_some_calls_is_over_when_the_run_has_something_to_do(bench: Bench) -> None:
@@ -268,7 +270,9 @@ async def test_a_wait_for_some_calls_is_over_when_the_run_has_something_to_do(be
         run, bench.opening(is_direct=False), bench.opening(ON_SERVER, asks=True, is_direct=False)
     )
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_bounded(answered(bench.log, run, [far], patient=lambda: 60.0)))
+        wait = group.create_task(
+            _bounded(wait_until_answered(bench.log, run, [far], seconds_left=lambda: 60.0))
+        )
         await _sleeping(bench, far.call_id)
         await bench.answer(asking, YES)
     assert wait.result()
@@ -278,7 +282,7 @@ async def test_a_wait_for_some_calls_is_over_when_patience_is(bench: Bench) -> N
     run = await bench.start_run()
     call = await bench.open(run=run)
     left = iter([0.01, 0.0])
-    assert not await _bounded(answered(bench.log, run, [call], patient=lambda: next(left)))
+    assert not await _bounded(wait_until_answered(bench.log, run, [call], seconds_left=lambda: next(left)))
 
 
 @requirement("calls:wakes")
@@ -289,7 +293,9 @@ async def test_who_waits_for_a_call_is_woken_when_its_thread_may_have_moved_on_w
     in_run, direct = await bench.open(run=run), await bench.open()
     async with asyncio.TaskGroup() as group:
         group.create_task(_bounded(wait_until_settled(bench.log, ANN, direct.call_id)))
-        some = group.create_task(_bounded(answered(bench.log, run, [in_run], patient=lambda: 60.0)))
+        some = group.create_task(
+            _bounded(wait_until_answered(bench.log, run, [in_run], seconds_left=lambda: 60.0))
+        )
         for call in (in_run, direct):
             await _sleeping(bench, call.call_id)
         with monkeypatch.context() as patch:
@@ -331,7 +337,7 @@ async def test_a_wait_for_a_call_that_is_shaken_during_its_look_looks_again_at_o
         return seen
 
     monkeypatch.setattr(bench.log, "read", overtaken_read)
-    assert await _bounded(answered(bench.log, run, [in_run], patient=lambda: 60.0))
+    assert await _bounded(wait_until_answered(bench.log, run, [in_run], seconds_left=lambda: 60.0))
 
 
 async def test_a_wait_for_a_call_ends_when_its_thread_is_deleted(bench: Bench) -> None:
@@ -375,7 +381,7 @@ async def _waiting(
     woken: asyncio.Queue[str] = asyncio.Queue()
     wait = Patient(bench.log, run, left)
     wait.listen(run.owner, run.thread_id)
-    assert wait.is_patient()
+    assert wait.keeps_waiting()
     wait.sleep(woken.put_nowait)
     yield wait, woken
     wait.end()

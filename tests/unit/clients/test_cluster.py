@@ -11,7 +11,7 @@ from farhand.errors import StoreDown
 async def test_a_store_that_is_away_is_told_once_for_as_long_as_it_lasts(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    left = [StoreDown("The store could not be read.")] * 3
+    left = [StoreDown("The store did not complete the request.")] * 3
 
     async def watch() -> None:
         if left:
@@ -22,6 +22,6 @@ async def test_a_store_that_is_away_is_told_once_for_as_long_as_it_lasts(
     assert caplog.text.count("cannot sync clients") == 1
     # another time is another trouble
     monkeypatch.setattr(cluster, "SAME_FAILURE_SEC", -1.0)
-    left.append(StoreDown("The store could not be read."))
+    left.append(StoreDown("The store did not complete the request."))
     await cluster._supervise(watch)
     assert caplog.text.count("cannot sync clients") == 2

@@ -348,7 +348,7 @@ async def test_what_another_process_did_is_told_here(store: Store) -> None:
         [entries] = events.items
         assert isinstance(entries, list)
         assert [entry.event for entry in entries] == [TextAdded(0, "a")]
-        assert lost.lost
+        assert lost.is_stale
     assert await there.run() == replace(run, last_seq=2)
     with (
         other.broker.subscribe(feed_topic(ANN)) as feed,
@@ -360,7 +360,7 @@ async def test_what_another_process_did_is_told_here(store: Store) -> None:
         other._on_hint("odd", "item")
         assert (feed.items, clients.items, odd.items) == ([FEED_GREW], [ANN], ["item"])
         other._on_hint("", "")
-        assert (feed.lost, clients.lost, odd.lost) == (True, True, True)
+        assert (feed.is_stale, clients.is_stale, odd.is_stale) == (True, True, True)
         await other.flush()
 
 

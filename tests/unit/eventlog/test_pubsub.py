@@ -62,7 +62,7 @@ async def test_a_watcher_that_cannot_keep_up_is_told_that_it_lost_something() ->
     with broker.subscribe("a", limit=2) as subscription:
         for number in range(3):
             broker.publish("a", number)
-        assert subscription.lost
+        assert subscription.is_stale
         assert list(subscription.items) == [2]
 
 

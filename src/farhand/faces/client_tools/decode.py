@@ -119,8 +119,8 @@ def decode_execute(body: bytes, principal: Principal, limits: Limits) -> DirectC
         input=execute.input,
         # a call that outlives its caller has the tool's timeout; else the caller's timeout comes first
         timeout_sec=None if execute.keep or within is None else within + BACKSTOP_SEC,
-        within=within,
-        keep=execute.keep,
+        caller_timeout_sec=within,
+        keep_after_timeout=execute.keep,
         model_call_id=execute.call_id,
         request=ProgramRequest(execute.request_id, execute.message_id),
         title="" if execute.session_id else f"Direct calls of {execute.tool_id}",

@@ -231,8 +231,8 @@ class Chunks:
         chunks.append(chunk("tool-input-error", **named, input=event.input, errorText=event.error))
 
     def _show_opened(self, chunks: ChunkList, event: CallOpened) -> None:
-        now = self._known.get(event.call_id)
-        if now is not None and now.phase is Phase.SETTLED:
+        current = self._known.get(event.call_id)
+        if current is not None and current.phase is Phase.SETTLED:
             # a client runs everything that becomes available, also in a replay
             self._write_out(chunks, event.call_id, event.tool, event.input)
             return
@@ -243,7 +243,7 @@ class Chunks:
             chunks.append(input_available(event.call_id, event.tool, event.input))
         else:
             self._write_out(chunks, event.call_id, event.tool, event.input)
-        if is_asking and event.approval_id and (now is None or now.phase is Phase.ASKING):
+        if is_asking and event.approval_id and (current is None or current.phase is Phase.ASKING):
             chunks.append(approval_request(event.approval_id, event.call_id))
 
     def _show_stored_input(self, chunks: ChunkList, call: Call) -> None:
@@ -269,8 +269,8 @@ class Chunks:
     def _write_approval(self, event: ApprovalAnswered, chunks: ChunkList) -> None:
         if not event.approved or event.executor is not Executor.FRONTEND:
             return
-        now = self._known.get(event.call_id)
-        may_run = not self._in_the_past if now is None else now.phase is not Phase.SETTLED
+        current = self._known.get(event.call_id)
+        may_run = not self._in_the_past if current is None else current.phase is not Phase.SETTLED
         if may_run:
             chunks.append(input_available(event.call_id, event.tool, event.input))
 

@@ -133,14 +133,14 @@ class Authenticator:
         try:
             headers = self._policy.check(scope)
             if self._authenticate is None:
-                now: Principal | None = self._authenticate_local(scope, headers)
+                current: Principal | None = self._authenticate_local(scope, headers)
             else:
-                now = await self._call_hook(scope)
+                current = await self._call_hook(scope)
         # includes a hook that failed
         except FarhandError:
             return False
         # with other scopes or claims, the client has to connect again
-        return now == principal and _may(principal, needs)
+        return current == principal and _may(principal, needs)
 
     def check_host(self, scope: Scope) -> None:
         """Checks Host and client address alone, for what needs no credential."""

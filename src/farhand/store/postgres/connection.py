@@ -120,7 +120,8 @@ class TransactionConflict(Exception):
 
 
 class DuplicateRow(TransactionConflict):
-    """The same, or, if that happens every time, the tables contradict each other."""
+    """A unique index refused the row. Usually another transaction inserted it first; if a retry fails too,
+    the tables are inconsistent."""
 
 
 class StatementFailed(Exception):
@@ -270,7 +271,8 @@ async def _finish_connecting(connecting: Awaitable[asyncpg.Connection]) -> async
 
 
 async def is_writable(connection: Connection) -> bool:
-    """Not on a replica, nor where an operator or a full disk made the database read-only."""
+    """False on a replica, and if the database was made read-only, by an operator or because its disk is
+    full."""
     [row] = await connection.fetch(
         "SELECT NOT pg_is_in_recovery() AND current_setting('transaction_read_only') = 'off'"
     )
@@ -278,7 +280,7 @@ async def is_writable(connection: Connection) -> bool:
 
 
 def _plain_text(error: Exception) -> str:
-    """Without the number and the address that the system's words come with: the reader has named it."""
+    """The operating system's message without errno and address: the caller knows the address."""
     number = error.errno if isinstance(error, OSError) else None
     return os.strerror(number) if number is not None and number > 0 else str(error)
 

@@ -115,7 +115,7 @@ class Notifier:
             except (ConnectionLost, StatementFailed, TransactionConflict, ValueError, TimeoutError) as error:
                 reason = str(error) or type(error).__name__
                 level = logging.DEBUG if self._is_logged else logging.WARNING
-                log.log(level, "notifications of the other servers do not arrive: %s", reason)
+                log.log(level, "not receiving notifications from other servers: %s", reason)
                 self._is_logged = True
             finally:
                 self.is_listening = False

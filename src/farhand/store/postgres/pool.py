@@ -57,7 +57,7 @@ R = TypeVar("R")
 
 
 class CommitUnknown(Exception):
-    """The connection broke during COMMIT: it may have been written, or not."""
+    """The connection broke during COMMIT: the transaction may or may not have been applied."""
 
 
 class Pool:
@@ -89,8 +89,8 @@ class Pool:
         return await self._run(work, READ_SEC)
 
     async def transact(self, work: Callable[[Connection], Awaitable[R]]) -> R:
-        """For work that belongs together and runs once. Whether a commit whose answer was lost was made is
-        unknown: that raises `StoreDown`, and is never retried here."""
+        """For work that belongs together and runs once. If the answer to COMMIT is lost, the transaction
+        may or may not have been applied: that raises `StoreDown`, and is never retried here."""
 
         async def transaction(connection: Connection) -> R:
             try:
@@ -155,7 +155,7 @@ class Pool:
             async with asyncio.timeout(READ_SEC):
                 await self._turn.acquire()
         except TimeoutError as error:
-            raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
+            raise StoreDown("The store is too busy.", hint="Try again in a moment.") from error
 
     async def _get_connection(self, until: float) -> tuple[Connection, bool]:
         """Also returns whether it is new. With none of ours to wait for, the database is asked for a while: a
@@ -193,7 +193,7 @@ class Pool:
             async with asyncio.timeout_at(until):
                 await self._returned.wait()
         except TimeoutError as error:
-            raise StoreDown("The store is too busy to be read.", hint="Try again in a moment.") from error
+            raise StoreDown("The store is too busy.", hint="Try again in a moment.") from error
 
     async def _take_idle(self) -> Connection | None:
         """The most recently used one, if it is still alive: else none of them may be."""
@@ -258,10 +258,19 @@ class Pool:
 
     def _down(self, error: Exception) -> StoreDown:
         """Logged once, until everything has worked for a while."""
-        log.log(logging.DEBUG if self._is_down else logging.WARNING, "the store could not be read: %s", error)
+        log.log(
+            logging.DEBUG if self._is_down else logging.WARNING,
+            "the store did not complete a request: %s",
+            error,
+        )
         self._is_down = True
         self._failed_at = asyncio.get_running_loop().time()
-        return StoreDown("The store could not be read.", hint="Try again in a moment.")
+        if isinstance(error, CommitUnknown):
+            return StoreDown(
+                "The store did not confirm the change; it may or may not have been applied.",
+                hint="Check whether it was applied before you try again.",
+            )
+        return StoreDown("The store did not complete the request.", hint="Try again in a moment.")
 
 
 async def commit(connection: Connection, *, seconds: float | None = None) -> None:

@@ -231,7 +231,7 @@ STREAM_ARRIVES = f"""
     RETURNING stream_no
 """
 
-STREAMS_STAY = f"""
+RENEW_SEATS = f"""
     UPDATE streams SET here_until = {NOW.format("$5")} + $6::float8
     FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
         AS seat (tenant, subject, client_id, stream_no)

@@ -362,13 +362,11 @@ class PostgresStreams:
         [row] = await self._pool.fetch(queries.STREAM_ARRIVES, *key, self._clock.override, lease_sec)
         return Seat(owner, client_id, row[0])
 
-    async def stay(self, seats: Sequence[Seat], *, lease_sec: float) -> list[Seat]:
+    async def renew_seats(self, seats: Sequence[Seat], *, lease_sec: float) -> list[Seat]:
         if not seats:
             return []
         keys = [(seat.owner.tenant, seat.owner.subject, seat.client_id, seat.number) for seat in seats]
-        rows = await self._pool.fetch(
-            queries.STREAMS_STAY, *columns(keys, 4), self._clock.override, lease_sec
-        )
+        rows = await self._pool.fetch(queries.RENEW_SEATS, *columns(keys, 4), self._clock.override, lease_sec)
         kept = {tuple(row) for row in rows}
         return [seat for seat, key in zip(seats, keys, strict=True) if key not in kept]
 
