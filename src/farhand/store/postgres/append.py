@@ -181,7 +181,7 @@ class AppendQueue:
         raise StatementFailed("lost the race to other transactions every time")
 
     async def _try(self, batch: AppendBatch, *, look_at_all_requests: bool) -> dict[Key, AppendResult]:
-        connection = await self._connected()
+        connection = await self._get_connection()
         if not batch.appends:
             await _fetch(connection, WRITE_NOTHING, seconds=STALLED_SEC)
             return {}
@@ -205,7 +205,7 @@ class AppendQueue:
             self._tools.clear()
         self._tools.update(version for each in accepted for version, _ in each.tools)
 
-    async def _connected(self) -> Connection:
+    async def _get_connection(self) -> Connection:
         if self._connection is not None and await self._connection.is_alive():
             return self._connection
         now = asyncio.get_running_loop().time
