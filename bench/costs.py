@@ -18,7 +18,7 @@ from farhand.core.principal import LOCAL
 from farhand.models import Ask, Moment, Step
 from farhand.store.base import Append, CallFilter, Store, ThreadRow
 from farhand.store.open import open_store
-from farhand.store.postgres.connection import Connection, connect, place_of
+from farhand.store.postgres.connection import Connection, connect, parse_address
 from tests.postgres import Cluster, running_cluster
 
 TRIPS, IN_FLIGHT, ROUNDS = 384, 64, 3
@@ -153,7 +153,7 @@ async def _commit_sec(store: Store, at_once: int) -> float:
 
 async def _notify_sec(address: str) -> float:
     """Between the ends of two transactions with a NOTIFY, when many queue; the best of several rounds."""
-    lines = [await connect(place_of(address)) for _ in range(NOTIFIERS)]
+    lines = [await connect(parse_address(address)) for _ in range(NOTIFIERS)]
 
     async def notify(line: Connection) -> None:
         for _ in range(NOTIFICATIONS):
@@ -182,7 +182,7 @@ async def _scan_sec(store: Store) -> float:
 
 
 async def _size(address: str) -> float:
-    line = await connect(place_of(address))
+    line = await connect(parse_address(address))
     [row] = await line.fetch("SELECT pg_database_size(current_database())")
     await line.close()
     assert isinstance(row[0], int), "a size"

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import httpx2
 
-from farhand.store.postgres.connection import Connection, connect, place_of
+from farhand.store.postgres.connection import Connection, connect, parse_address
 from tests.postgres import Cluster
 from tests.process import FarhandProcess, farhand_process
 
@@ -25,7 +25,7 @@ async def transactions(cluster: Cluster) -> tuple[float, float]:
         "FARHAND_LIMITS__RUNNING_PER_PRINCIPAL": str(HELD),
         "FARHAND_LIMITS__RUNS_PER_MIN": str(10 * HELD),
     }
-    line = await connect(place_of(address))
+    line = await connect(parse_address(address))
     try:
         async with AsyncExitStack() as stack:
             server = await stack.enter_async_context(

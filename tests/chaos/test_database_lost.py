@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from farhand.store.postgres.connection import connect, place_of
+from farhand.store.postgres.connection import connect, parse_address
 from farhand.store.postgres.notify import LISTENER
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.recorded_server import Room
@@ -126,7 +126,7 @@ async def woken_after(chat: str, one: Room, other: Room, deaf: AbstractAsyncCont
 async def deafened(cluster: Cluster, line: FaultProxy, fault: str) -> AsyncIterator[None]:
     """The connection that listens through this line is lost, and no other."""
     base = cluster.address().partition("?")[0]
-    beside = await connect(place_of(base.replace("/postgres", "/template1")))
+    beside = await connect(parse_address(base.replace("/postgres", "/template1")))
     ports = line.ports
     found = [row for row in await beside.fetch(LISTENERS, LISTENER) if row[1] in ports]
     [(pid, port)] = found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from farhand.store.postgres.connection import Connection, connect, place_of
+from farhand.store.postgres.connection import Connection, connect, parse_address
 from farhand.store.postgres.notify import LISTENER
 from tests.chaos.test_database_lost import accepted, asked_again
 from tests.chaos.workers import workers
@@ -39,12 +39,12 @@ async def test_a_stopped_worker_holds_up_no_hints_and_hears_again_when_it_goes_o
     schema = "queue_" + by.replace(" ", "_")
     local = f"postgresql://farhand@/postgres?host={cluster.folder}&port={cluster.port}&schema={schema}"
     address = cluster.address(schema) if by == "network" else local
-    beside = await connect(place_of(address))
+    beside = await connect(parse_address(address))
     async with workers(tmp_path, [address] * 2) as [one, other], asyncio.timeout(WITHIN_SEC):
         before = await until(beside, ALL, 2)
         one.server.signal(signal.SIGSTOP)
         try:
-            stuck = await until_waited_for(beside, place_of(address).channel)
+            stuck = await until_waited_for(beside, parse_address(address).channel)
             await until_gone(beside, stuck)
         finally:
             one.server.signal(signal.SIGCONT)
@@ -56,7 +56,7 @@ async def test_a_stopped_worker_holds_up_no_hints_and_hears_again_when_it_goes_o
             await accepted(other, call)
             await asked_again(one, "chat")
             assert (await live.rest()).finish == "stop"
-        await beside.fetch(FLOOD, place_of(address).channel)
+        await beside.fetch(FLOOD, parse_address(address).channel)
 
         async def is_free() -> bool:
             return bool((await beside.fetch("SELECT pg_notification_queue_usage()"))[0][0] == 0)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx2
 
-from farhand.store.postgres.connection import connect, place_of
+from farhand.store.postgres.connection import connect, parse_address
 from tests.faces.ui_stream.page import Json, Page, user_message
 from tests.postgres import running_cluster
 from tests.process import FarhandProcess, farhand_process
@@ -99,7 +99,7 @@ async def test_a_commit_that_does_not_end_is_503_in_time_for_all_and_the_same_ag
 
 async def wait_for_a_replica(address: str, name: str) -> None:
     """From now on no transaction ends before it is there, too."""
-    line = await connect(place_of(address))
+    line = await connect(parse_address(address))
     await line.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
     await line.execute("SELECT pg_reload_conf()")
     await line.close()

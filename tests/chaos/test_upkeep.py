@@ -18,7 +18,7 @@ import pytest
 from farhand.cli.doctor import check_stream
 from farhand.cli.remote.http import RemoteServer
 from farhand.store.open import inspect_store, open_store
-from farhand.store.postgres.connection import connect, place_of
+from farhand.store.postgres.connection import connect, parse_address
 from tests.chaos.fault_proxy import FaultProxy
 from tests.faces.ui_stream.page import Page
 from tests.postgres import Cluster, running_cluster
@@ -123,7 +123,7 @@ async def test_a_purge_makes_no_store_and_brings_none_up_to_date(cluster: Cluste
     for store in (file, live):
         await (await open_store(store)).close()
     sqlite3.connect(tmp_path / "store.db").execute("PRAGMA user_version = 99").close()
-    line = await connect(place_of(live))
+    line = await connect(parse_address(live))
     await line.execute("UPDATE meta SET farhand_version = 99")
     await line.close()
     for store in (file, live):
@@ -183,7 +183,7 @@ async def test_the_doctor_names_what_is_wrong_and_what_to_do(tmp_path: Path) -> 
 
 
 async def test_the_doctor_finds_bad_what_a_server_refuses_and_gives_the_same_advice(cluster: Cluster) -> None:
-    line = await connect(place_of(cluster.address("postgres")))
+    line = await connect(parse_address(cluster.address("postgres")))
     await line.execute(
         "CREATE ROLE visitor LOGIN; CREATE SCHEMA looked_at; GRANT USAGE ON SCHEMA looked_at TO visitor"
     )

@@ -17,7 +17,7 @@ from farhand.eventlog.log import EventLog
 from farhand.eventlog.rebuild import rebuild
 from farhand.store.base import Row, Store
 from farhand.store.postgres import PostgresStore
-from farhand.store.postgres.connection import connect, place_of
+from farhand.store.postgres.connection import connect, parse_address
 from farhand.store.sqlite import SqliteStore
 from farhand.store.sqlite.append import write_held
 from farhand.testing import FakeClock
@@ -92,7 +92,7 @@ class PostgresTables:
         return await PostgresStore.open(self._address, clock)
 
     async def run(self, sql: str) -> list[Any]:
-        connection = await connect(place_of(self._address))
+        connection = await connect(parse_address(self._address))
         try:
             return [tuple(row) for row in await connection.fetch(sql)]
         finally:

@@ -35,7 +35,7 @@ from farhand.tools.execute import ToolNotStarted, to_failure
 log = logging.getLogger("farhand.runs")
 
 _LONGEST_NAP_SEC = 3600.0
-AGAIN_SEC = 1.0
+STORE_RETRY_SEC = 1.0
 """Between two attempts while the store is down."""
 
 
@@ -145,7 +145,7 @@ async def store_outcome(
         except StoreDown as error:
             level = logging.DEBUG if attempt else logging.WARNING
             log.log(level, "could not store the outcome of call %s; will retry: %s", call.call_id, error)
-            await asyncio.sleep(AGAIN_SEC)
+            await asyncio.sleep(STORE_RETRY_SEC)
         else:
             return
 
@@ -238,7 +238,7 @@ class StepTools:
             await self._rest(look)
         except StoreDown:
             # no reason to cancel tools that are running
-            self._look_at = self._context.log.broker.loop.time() + AGAIN_SEC
+            self._look_at = self._context.log.broker.loop.time() + STORE_RETRY_SEC
 
     async def _has_news(self, news: Subscription) -> bool:
         """Whether there may be more to do than to wait for the tools."""

@@ -42,7 +42,7 @@ class Files:
     async def receive(self, owner: Owner, label: Label, pieces: AsyncIterator[bytes]) -> StoredFile:
         """Stores a file as it arrives, in pieces of `PIECE_BYTES`. Any interruption removes it."""
         self.check(label)
-        with self._place(owner):
+        with self._reserve_slot(owner):
             await self._check_quota(owner, label.size or 0)
             file = self._new(owner, self._clock.fresh("blob"), label)
             return await self._store_pieces(file, pieces)
@@ -149,7 +149,7 @@ class Files:
         _check_bytes("The files of your organisation", everybody, more, rules.bytes_per_tenant)
 
     @contextmanager
-    def _place(self, owner: Owner) -> Iterator[None]:
+    def _reserve_slot(self, owner: Owner) -> Iterator[None]:
         if self._arriving[owner] >= self.rules.uploads_per_principal:
             raise TooMany(
                 f"You already have {self._arriving[owner]} uploads in progress.",

@@ -43,7 +43,7 @@ class QuotaUsage(Struct, eq=False):
     at_work: int = 0
     """Runs that are advanced here."""
     starting: int = 0
-    """Runs that have a place and are being stored."""
+    """Runs that have a slot and are being stored."""
     minute_from: float = -inf
     started: int = 0
     """Runs that were started since `minute_from`."""
@@ -52,10 +52,10 @@ class QuotaUsage(Struct, eq=False):
 
 
 class Starts(Struct, eq=False):
-    """Posts that start a run in one thread: at most one of them does, so they have one place together."""
+    """Posts that start a run in one thread: at most one of them does, so they share one slot."""
 
     usages: tuple[QuotaUsage, ...]
-    """Where the place is counted; nowhere once the run is at work."""
+    """Where the slot is counted; nowhere once the run is at work."""
     posts: int = 0
 
 
@@ -84,13 +84,13 @@ class Quotas:
             ),
         )
 
-    def place(self, owner: Owner, thread_id: str, size: int) -> RunPlace:
-        """Reserves a place for a run that is about to be stored, with a message of this size; raises
+    def reserve_slot(self, owner: Owner, thread_id: str, size: int) -> RunSlot:
+        """Reserves a slot for a run that is about to be stored, with a message of this size; raises
         `TooMany` if there is none.
 
         When it exits, the run counts as at work.
         """
-        return RunPlace(self, (owner, thread_id), size)
+        return RunSlot(self, (owner, thread_id), size)
 
     async def reserve(self, thread: tuple[Owner, str], size: int) -> None:
         if thread[0] == self.exempt:
@@ -103,7 +103,7 @@ class Quotas:
             if starts is None:
                 starts = self._starts[thread] = Starts(usages)
             else:
-                # another post to the thread has found a place in the meantime
+                # another post to the thread has found a slot in the meantime
                 _free(usages)
         starts.posts += 1
 
@@ -124,7 +124,7 @@ class Quotas:
             usage.at_work += 1
         starts = self._starts.get((run.owner, run.thread_id))
         if starts is not None:
-            # its place has served
+            # its slot is no longer needed
             _free(starts.usages)
             starts.usages = ()
 
@@ -179,7 +179,7 @@ class Quotas:
                     await self._check_stored(quota, usage, size)
                 if usage.at_work + usage.starting >= quota.asks_from:
                     await self._check_running(quota, usage)
-                # at once: a place that is found and not taken yet would be given away twice
+                # at once: a slot that is found and not taken yet would be given away twice
                 usage.starting += 1
                 taken += 1
             now = monotonic()
@@ -197,7 +197,7 @@ class Quotas:
             return
         everywhere = await self._log.count_running(*usage.key)
         looks = LOOKS
-        # places may have become runs at work here since the store counted
+        # slots may have become runs at work here since the store counted
         while max(everywhere, usage.at_work) + usage.starting >= quota.running:
             if everywhere >= quota.running or not looks:
                 raise quota.too_many_runs(everywhere)
@@ -212,8 +212,8 @@ class Quotas:
         usage.added = 0
 
 
-class RunPlace:
-    """A place for one run while that is being stored. Use it as an asynchronous context manager."""
+class RunSlot:
+    """A slot for one run while that is being stored. Use it as an asynchronous context manager."""
 
     __slots__ = ("_quotas", "_size", "_thread")
 

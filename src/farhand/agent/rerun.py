@@ -85,7 +85,7 @@ async def rerun(
     if chosen is not None:
         copy = await _from_call(context, recorded, copy, chosen, request.input)
     thread_id = context.clock.fresh("thr")
-    async with context.quotas.place(run.owner, thread_id, 0):
+    async with context.quotas.reserve_slot(run.owner, thread_id, 0):
         await context.log.decide(
             run.owner,
             thread_id,

@@ -83,7 +83,7 @@ async def start_run(
     """
     _check_model(context)
     try:
-        async with context.quotas.place(place.owner, place.thread_id, _size(message)):
+        async with context.quotas.reserve_slot(place.owner, place.thread_id, _size(message)):
             started = await _begin(context, place, message, instead_of=instead_of, hold_for=hold_for)
         if started.again:
             context.quotas.give_back(place.owner)
@@ -103,7 +103,7 @@ async def follow_run(
     _check_model(context)
     asker = place.asker
     new = _new_run(context, asker, 0.0)
-    async with context.quotas.place(place.owner, place.thread_id, _size(message)):
+    async with context.quotas.reserve_slot(place.owner, place.thread_id, _size(message)):
         answer, receipts = await context.desk.accept_with(
             place.owner,
             place.thread_id,
@@ -135,7 +135,7 @@ async def answer_again(
     no other run has started since that one. Raises `TooMany` as above."""
     _check_model(context)
     new = _new_run(context, place.asker, hold_for)
-    async with context.quotas.place(place.owner, place.thread_id, 0):
+    async with context.quotas.reserve_slot(place.owner, place.thread_id, 0):
         return await _decide(
             context,
             place,

@@ -13,7 +13,7 @@ from farhand.core.thread import ListedThread, Used, UserMessage, text_of
 from farhand.errors import Unreadable
 from farhand.eventlog.log import EventLog
 
-LOOKED_AT = 500
+THREADS_PER_SEARCH = 500
 """Threads per request."""
 _AT_ONCE = 100
 
@@ -30,7 +30,7 @@ async def search_threads(
     """All of the words, anywhere, ignoring case."""
     wanted = words.casefold().split()
     found: list[ListedThread] = []
-    for _ in range(LOOKED_AT // _AT_ONCE):
+    for _ in range(THREADS_PER_SEARCH // _AT_ONCE):
         page = await log.threads_of(owner, limit=_AT_ONCE, after=after)
         for thread in page:
             if len(found) == limit:

@@ -30,7 +30,7 @@ from farhand.core.state import ThreadState
 from farhand.core.tool import Executor
 from farhand.errors import LostClaim, StoreDown
 from farhand.eventlog.writer import RunWriter
-from farhand.store.base import ThreadFound
+from farhand.store.base import FoundThread
 
 log = logging.getLogger("farhand.runs")
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 SWEEP_SEC = 1.0
 FIRST_REMOVAL_SEC = 60.0
 REMOVAL_SEC = 3600.0
-PAGE = 500
+SWEEP_PAGE_SIZE = 500
 RESERVE_SEC = 2.0
 """How long other workers leave alone what this one has found; if it dies, they find it afterwards."""
 AT_ONCE = 64
@@ -240,20 +240,20 @@ class Worker:
         self._active.end()
         self.direct.end()
 
-    async def _find_strays(self) -> list[ThreadFound]:
+    async def _find_strays(self) -> list[FoundThread]:
         """Strays that this worker does not know yet, looking past those that it does."""
         skip = set(self._left_alone)
         store = self._context.log.store
         # with no other process to keep away, a run that the store interrupts is found again at once
         reserve_sec = RESERVE_SEC if store.is_shared else 0.0
-        while found := await store.claimable(limit=PAGE, skip=skip, reserve_sec=reserve_sec):
+        while found := await store.claimable(limit=SWEEP_PAGE_SIZE, skip=skip, reserve_sec=reserve_sec):
             strays = [each for each in found if (each.row.run_id or "") not in self._active]
             if strays:
                 return strays
             skip.update(each.row.run_id or "" for each in found)
         return []
 
-    async def _bring_back_stray(self, stray: ThreadFound) -> bool:
+    async def _bring_back_stray(self, stray: FoundThread) -> bool:
         """Claims a run that no worker advances, as it was found, or not at all."""
         try:
             run = await self._context.log.last_run(stray.owner, stray.thread_id)

@@ -19,11 +19,11 @@ from farhand.eventlog.log import EventLog
 
 log = logging.getLogger("farhand.calls")
 
-AHEAD_SEC = 30.0
+SCAN_AHEAD_SEC = 30.0
 REFILL_SEC = 10.0
-AGAIN_SEC = 1.0
-PAGE = 1000
-SLICE = 24
+RESCAN_SEC = 1.0
+CALLS_PER_SCAN = 1000
+CALLS_PER_BATCH = 24
 
 
 class Deadlines:
@@ -38,7 +38,7 @@ class Deadlines:
     def expect(self, call: Call) -> None:
         """The call got a deadline; one that is far ahead is left to the scan."""
         deadline = call.deadline
-        if deadline is None or not isfinite(deadline) or deadline > self._log.now() + AHEAD_SEC:
+        if deadline is None or not isfinite(deadline) or deadline > self._log.now() + SCAN_AHEAD_SEC:
             return
         entry = (call.call_id, deadline)
         if entry in self._listed:
@@ -57,7 +57,7 @@ class Deadlines:
                 await (self.sweep(desk) if _monotonic() >= self._scan_at else self._expire(desk))
             except StoreDown:
                 # the store has the record; when it is back, the scan finds what was missed
-                self._scan_at = _monotonic() + AGAIN_SEC
+                self._scan_at = _monotonic() + RESCAN_SEC
             await self._sleep()
 
     async def sweep(self, desk: Desk) -> int:
@@ -73,13 +73,13 @@ class Deadlines:
     async def _refill(self) -> bool:
         """False if there may be more overdue calls."""
         now = self._log.now()
-        found = await self._log.due(before=now + AHEAD_SEC, limit=PAGE)
+        found = await self._log.due(before=now + SCAN_AHEAD_SEC, limit=CALLS_PER_SCAN)
         for call in found:
             self.expect(call)
         # there may be more after a full page: scan again as soon as the last call of this page is due
-        is_full = len(found) == PAGE
+        is_full = len(found) == CALLS_PER_SCAN
         wait = min((found[-1].deadline or now) - now, REFILL_SEC) if is_full else REFILL_SEC
-        self._scan_at = _monotonic() + (wait if wait > 0.0 else AGAIN_SEC)
+        self._scan_at = _monotonic() + (wait if wait > 0.0 else RESCAN_SEC)
         return wait > 0.0
 
     async def _expire(self, desk: Desk) -> int:
@@ -103,7 +103,7 @@ class Deadlines:
     def _next_slice(self) -> list[Call]:
         now = self._log.now()
         batch: list[Call] = []
-        while self._soon and self._soon[0][0] <= now and len(batch) < SLICE:
+        while self._soon and self._soon[0][0] <= now and len(batch) < CALLS_PER_BATCH:
             deadline, call_id, call = heapq.heappop(self._soon)
             self._listed.discard((call_id, deadline))
             batch.append(call)

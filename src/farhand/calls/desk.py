@@ -166,7 +166,7 @@ class Desk:
         found: dict[str, list[int]] = {}
         for place, item in enumerate(submissions):
             name = item.approval_id if isinstance(item, Reply) else item.call_id
-            thread_id = await self._log.place_of_call(owner, name)
+            thread_id = await self._log.thread_of_call(owner, name)
             if thread_id is not None:
                 found.setdefault(thread_id, []).append(place)
         return found
@@ -271,7 +271,7 @@ class Desk:
         )
 
     async def _move(self, owner: Owner, call_id: str, command: Command[Receipt]) -> Receipt:
-        thread_id = await self._log.place_of_call(owner, call_id)
+        thread_id = await self._log.thread_of_call(owner, call_id)
         if thread_id is None:
             return Unknown()
         receipt: Receipt = await bounded_wait(self._log.store, self._log.decide(owner, thread_id, command))

@@ -142,7 +142,7 @@ async def wait_until_settled(eventlog: EventLog, owner: Owner, call_id: str) -> 
 
     When the process is about to stop, the wait ends and the call does not.
     """
-    thread_id = await eventlog.place_of_call(owner, call_id)
+    thread_id = await eventlog.thread_of_call(owner, call_id)
     if thread_id is None:
         return None
     broker = eventlog.broker

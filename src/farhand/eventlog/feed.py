@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("farhand.eventlog")
 
-PAGE = 200
+FEED_PAGE_SIZE = 200
 
 
 def news_in(row: FeedRow) -> list[News]:
@@ -62,7 +62,7 @@ class FeedReader(SubscribedReader):
         while not self._is_left:
             # before the read, so that nothing published from here on is missed
             self._subscription.items.clear()
-            page = await self._log.feed(self._owner, after=self.at, limit=PAGE)
+            page = await self._log.feed(self._owner, after=self.at, limit=FEED_PAGE_SIZE)
             if page:
                 self.at = page[-1].no
                 return page

@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 RECHECK_SEC = 2.0
 """Where other processes write too, a hint may be lost: silence after which a subscriber checks the log."""
-PLACES = 100_000
+THREAD_KEYS_CACHED = 100_000
 TOOLS = 1_000
 SNAPSHOTS_AT_ONCE = 100
 ALL_RUNS = 1_000_000
@@ -83,7 +83,7 @@ class EventLog(Threads):
         self.is_active: Callable[[str], bool] = lambda run_id: False
         """Whether this process advances the run with this id."""
         self._remote = RemoteReaders(self.broker)
-        self._places: OrderedDict[str, Key] = OrderedDict()
+        self._thread_keys: OrderedDict[str, Key] = OrderedDict()
         """The threads of runs, calls and approvals, by id: the most recent ones."""
         self._tools: dict[str, Tool] = {}
         self._is_recovered = False
@@ -207,16 +207,16 @@ class EventLog(Threads):
         return await self.read(owner, thread_id, ThreadState.run_record)
 
     async def get_run(self, owner: Owner, run_id: str) -> Run | None:
-        place = self._places.get(run_id)
-        if place is not None and place[0] != owner:
+        thread_key = self._thread_keys.get(run_id)
+        if thread_key is not None and thread_key[0] != owner:
             return None
         found = None
-        if place is None:
+        if thread_key is None:
             found = await self.store.find_run(owner, run_id)
             if found is None:
                 return None
-            place = (owner, found.thread_id)
-        last = await self.last_run(*place)
+            thread_key = (owner, found.thread_id)
+        last = await self.last_run(*thread_key)
         if last is not None and last.run_id == run_id:
             return last
         # another run has started in its thread since: the look-up row says how this one ended
@@ -239,20 +239,20 @@ class EventLog(Threads):
     async def find_call(self, owner: Owner, call_id: str) -> FoundCall | None:
         return await self.store.find_call(owner, "call", call_id)
 
-    async def place_of_call(self, owner: Owner, call_id: str) -> str | None:
+    async def thread_of_call(self, owner: Owner, call_id: str) -> str | None:
         """The thread of a call, or of an approval, by its id."""
-        place = self._places.get(call_id)
-        if place is not None:
-            return place[1] if place[0] == owner else None
+        thread_key = self._thread_keys.get(call_id)
+        if thread_key is not None:
+            return thread_key[1] if thread_key[0] == owner else None
         found = await self.store.find_call(
             owner, "approval" if call_id.startswith("apr_") else "call", call_id
         )
         return None if found is None else found.thread_id
 
     async def get_call(self, owner: Owner, call_id: str) -> Call | None:
-        place = self._places.get(call_id)
-        if place is not None and place[0] == owner:
-            call = await self.read(*place, lambda thread: thread.calls.get(call_id))
+        thread_key = self._thread_keys.get(call_id)
+        if thread_key is not None and thread_key[0] == owner:
+            call = await self.read(*thread_key, lambda thread: thread.calls.get(call_id))
             if call is not None:
                 return call
         found = await self.store.find_call(owner, "call", call_id)
@@ -260,9 +260,9 @@ class EventLog(Threads):
 
     async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
         """The call that this approval belongs to, answered or not."""
-        place = self._places.get(approval_id)
-        if place is not None and place[0] == owner:
-            call = await self.read(*place, lambda thread: thread.asking(approval_id))
+        thread_key = self._thread_keys.get(approval_id)
+        if thread_key is not None and thread_key[0] == owner:
+            call = await self.read(*thread_key, lambda thread: thread.asking(approval_id))
             if call is not None:
                 return call
         found = await self.store.find_call(owner, "approval", approval_id)
@@ -368,7 +368,7 @@ class EventLog(Threads):
             self._move_runs(changes, is_own=is_own)
         publish = self.broker.publish
         for run_id, entries in changes.entries.items():
-            self._note_place(run_id, key)
+            self._note_thread_key(run_id, key)
             publish(run_id, entries)
         if changes.calls:
             # before its callers continue, which may change the run again
@@ -405,7 +405,7 @@ class EventLog(Threads):
 
     def _publish_call(self, call: Call, key: Key, *, is_own: bool) -> None:
         publish = self.broker.publish
-        self._note_places(call, key)
+        self._note_thread_keys(call, key)
         if is_own and call.deadline is not None:
             self.expect(call)
         publish(call.call_id, call)
@@ -416,15 +416,15 @@ class EventLog(Threads):
             if is_own:
                 publish(CLIENT_CALLS, call)
 
-    def _note_places(self, call: Call, key: Key) -> None:
-        self._note_place(call.call_id, key)
+    def _note_thread_keys(self, call: Call, key: Key) -> None:
+        self._note_thread_key(call.call_id, key)
         if call.approval is not None:
-            self._note_place(call.approval.approval_id, key)
+            self._note_thread_key(call.approval.approval_id, key)
 
-    def _note_place(self, name: str, key: Key) -> None:
-        self._places[name] = key
-        if len(self._places) > PLACES:
-            self._places.popitem(last=False)
+    def _note_thread_key(self, name: str, key: Key) -> None:
+        self._thread_keys[name] = key
+        if len(self._thread_keys) > THREAD_KEYS_CACHED:
+            self._thread_keys.popitem(last=False)
 
     def on_rolled_back(self, key: Key, changes: Changes) -> None:
         if not self.is_shared:
@@ -440,7 +440,7 @@ class EventLog(Threads):
             # another process may have stopped or claimed it in the meantime
             self.on_run(run, False)
         for call in thread.open_calls():
-            self._note_places(call, (thread.owner, thread.thread_id))
+            self._note_thread_keys(call, (thread.owner, thread.thread_id))
 
     def is_followed(self, thread: ThreadState) -> bool:
         has_readers = self.broker.has(thread_topic(thread.owner, thread.thread_id))

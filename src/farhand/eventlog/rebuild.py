@@ -22,8 +22,8 @@ from farhand.eventlog.codec import decode_body, fold_loaded
 from farhand.store.base import Append, Loaded, Lookups, Moved, Row, Store
 from farhand.store.guards import key_of
 
-PAGE = 500
-TRIES = 20
+THREADS_PER_PAGE = 500
+REBUILD_ATTEMPTS = 20
 """How often a thread that others append to is read before it is skipped."""
 ALL_ROWS = -1
 """Before the first version, so that a wrong version in a damaged look-up row does not matter."""
@@ -55,7 +55,7 @@ async def rebuild(
     """Rebuilds every thread. What ended `before` this time is not restored: a purge may have removed it."""
     rebuilt = Rebuilt()
     after: tuple[Owner, str] | None = None
-    while page := await store.thread_keys(limit=PAGE, after=after):
+    while page := await store.thread_keys(limit=THREADS_PER_PAGE, after=after):
         for owner, thread_id in page:
             rebuilt.threads += 1
             try:
@@ -71,7 +71,7 @@ async def rebuild_thread(
     store: Store, owner: Owner, thread_id: str, *, before: float, dry_run: bool = False
 ) -> int:
     """How many look-up rows differed. Raises `Unreadable` if its log cannot be read."""
-    for attempt in range(TRIES):
+    for attempt in range(REBUILD_ATTEMPTS):
         loaded = await store.load(owner, thread_id)
         kept = (await store.load(owner, thread_id, after=ALL_ROWS)).rows
         if not kept and loaded.snapshot is None:
@@ -79,7 +79,7 @@ async def rebuild_thread(
             return 0
         tail = tuple([row for row in kept if row.version > loaded.snapshot_version])
         if not _follow(tail, loaded.snapshot_version):
-            if attempt < TRIES - 1:
+            if attempt < REBUILD_ATTEMPTS - 1:
                 # a purge may have come between the two reads
                 continue
             raise Unreadable("Rows of its log are missing.")

@@ -150,7 +150,7 @@ class CallFilter(Struct, frozen=True, gc=False, kw_only=True):
     is_client: bool = False
 
 
-class ThreadFound(Struct, frozen=True, gc=False):
+class FoundThread(Struct, frozen=True, gc=False):
     owner: Owner
     thread_id: str
     version: int
@@ -321,7 +321,7 @@ class Store(Protocol):
 
     async def threads(
         self, owner: Owner, *, limit: int, after: tuple[float, str] | None = None
-    ) -> list[ThreadFound]:
+    ) -> list[FoundThread]:
         """Most recently used first; `after` is where the previous page ended. Unreadable ones are left out,
         and the page is still full."""
         ...
@@ -343,7 +343,7 @@ class Store(Protocol):
 
     async def claimable(
         self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
-    ) -> list[ThreadFound]:
+    ) -> list[FoundThread]:
         """Threads whose run could continue and that no worker advances: parked with nothing open, or without
         a valid lease. Threads whose run is in `skip` hide no others. What is found is hidden from everybody
         for `reserve_sec`: it gets a lease without a worker for that long, which nobody renews."""

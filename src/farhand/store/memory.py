@@ -27,6 +27,7 @@ from farhand.store.base import (
     FeedRow,
     FileStore,
     FoundCall,
+    FoundThread,
     HintListener,
     Lease,
     Loaded,
@@ -36,7 +37,6 @@ from farhand.store.base import (
     PurgeCount,
     RequestTaken,
     Row,
-    ThreadFound,
     ThreadKey,
     ThreadRow,
 )
@@ -71,8 +71,8 @@ class _Thread(Struct):
     runs: set[str] = field(default_factory=set)
 
     @property
-    def found(self) -> ThreadFound:
-        return ThreadFound(self.owner, self.thread_id, self.version, self.row)
+    def found(self) -> FoundThread:
+        return FoundThread(self.owner, self.thread_id, self.version, self.row)
 
     @property
     def purged_to(self) -> int:
@@ -126,7 +126,7 @@ class MemoryStore:
 
     async def threads(
         self, owner: Owner, *, limit: int, after: tuple[float, str] | None = None
-    ) -> list[ThreadFound]:
+    ) -> list[FoundThread]:
         threads = self._threads.get(owner, {}).values()
         places = {(thread.row.updated_at, thread.thread_id): thread for thread in threads}
         page = sorted((place for place in places if after is None or place < after), reverse=True)[:limit]
@@ -149,7 +149,7 @@ class MemoryStore:
 
     async def claimable(
         self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
-    ) -> list[ThreadFound]:
+    ) -> list[FoundThread]:
         now = self.now()
         free = (each for each in self._going.values() if _is_claimable(each, now))
         found = list(islice((each for each in free if each.row.run_id not in skip), limit))

@@ -46,8 +46,8 @@ _DECODERS: dict[str, Callable[[bytes], object]] = {
 }
 
 
-def decode_alone(decode: Callable[[bytes], T], body: bytes) -> T:
-    """For a read of this record alone."""
+def decode_or_raise(decode: Callable[[bytes], T], body: bytes) -> T:
+    """Raises `Unreadable`: for a read of this record alone."""
     try:
         return decode(body)
     # not JSON, of the wrong shape, or with a value that this version does not know
@@ -55,8 +55,8 @@ def decode_alone(decode: Callable[[bytes], T], body: bytes) -> T:
         raise Unreadable(f"A stored record cannot be read by this version of farhand: {error}.") from error
 
 
-def decode_listed(decode: Callable[[bytes], T], body: bytes, *, kind: str, name: str) -> T | None:
-    """None for a record that a list leaves out."""
+def decode_or_skip(decode: Callable[[bytes], T], body: bytes, *, kind: str, name: str) -> T | None:
+    """None for a record that cannot be read: lists leave it out."""
     try:
         return decode(body)
     except ValueError:
@@ -91,7 +91,7 @@ def next_registration(
         return "moved"
     names = {tool.name for tool in client.tools}
     for other in others:
-        if any(tool.name in names for tool in decode_alone(decode_client, other).tools):
+        if any(tool.name in names for tool in decode_or_raise(decode_client, other).tools):
             return "name_taken"
     return encode_with(unknown_in(body, Client), client)
 

@@ -333,7 +333,7 @@ class MoodyStore(MemoryStore):
 async def test_what_a_tool_brought_while_the_store_was_away_is_kept_until_it_is_back(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farhand.agent.execute.AGAIN_SEC", 0.01)
+    monkeypatch.setattr("farhand.agent.execute.STORE_RETRY_SEC", 0.01)
     tools, store = Tools(), MoodyStore(clock)
     on = Stage(store, clock, [], tools.delete)
     await on.service.open()

@@ -17,7 +17,7 @@ from farhand.errors import StoreDown
 from farhand.models.scripted import Ask
 from farhand.store import base
 from farhand.store.postgres import PostgresStore
-from farhand.store.postgres.connection import connect, place_of
+from farhand.store.postgres.connection import connect, parse_address
 from tests.postgres import running_cluster
 from tests.unit.agent.hands import open_url
 from tests.unit.agent.stage import Stage, comes_true, text_in
@@ -35,7 +35,7 @@ async def doubtful() -> AsyncIterator[tuple[Stage, Replica]]:
         await on.service.open()
 
         async def wait_for_replica(name: str) -> None:
-            admin = await connect(place_of(address))
+            admin = await connect(parse_address(address))
             await admin.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
             await admin.execute("SELECT pg_reload_conf()")
             await admin.close()
@@ -49,7 +49,7 @@ async def doubtful() -> AsyncIterator[tuple[Stage, Replica]]:
 
 async def _waits_for_replica(address: str) -> bool:
     """Whether a commit does not return."""
-    probe = await connect(place_of(address))
+    probe = await connect(parse_address(address))
     try:
         async with asyncio.timeout(0.2):
             await probe.execute("SELECT pg_logical_emit_message(true, 'probe', '')")

@@ -34,7 +34,7 @@ def made(monkeypatch: pytest.MonkeyPatch, **limits: int) -> tuple[Quotas, list[f
 
 async def begin(made: Quotas, owner: Owner = ANN, size: int = 1) -> None:
     """In a thread of its own."""
-    async with made.place(owner, "another", size):
+    async with made.reserve_slot(owner, "another", size):
         pass
 
 
@@ -75,9 +75,9 @@ async def test_a_principal_in_use_is_not_the_one_that_is_forgotten(monkeypatch: 
 async def test_a_place_is_given_back_whatever_becomes_of_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
     limited, _ = made(monkeypatch, running_per_principal=1)
     with pytest.raises(ValueError, match="broken"):
-        async with limited.place(ANN, "t1", 1):
+        async with limited.reserve_slot(ANN, "t1", 1):
             raise ValueError("broken")
-    async with limited.place(ANN, "t1", 1):
+    async with limited.reserve_slot(ANN, "t1", 1):
         with pytest.raises(TooMany):
             await begin(limited)
     limited.begin(RUN)
@@ -87,8 +87,8 @@ async def test_a_place_is_given_back_whatever_becomes_of_the_start(monkeypatch: 
 
 async def test_posts_to_one_thread_take_one_place_together(monkeypatch: pytest.MonkeyPatch) -> None:
     limited, _ = made(monkeypatch, running_per_principal=1, runs_per_min=1)
-    async with limited.place(ANN, "t1", 1):
-        async with limited.place(ANN, "t1", 1):
+    async with limited.reserve_slot(ANN, "t1", 1):
+        async with limited.reserve_slot(ANN, "t1", 1):
             pass
         with pytest.raises(TooMany):
             await begin(limited)
@@ -96,7 +96,7 @@ async def test_posts_to_one_thread_take_one_place_together(monkeypatch: pytest.M
 
 async def test_a_run_that_is_at_work_before_it_is_stored_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     limited, _ = made(monkeypatch, running_per_principal=2)
-    async with limited.place(ANN, RUN.thread_id, 1):
+    async with limited.reserve_slot(ANN, RUN.thread_id, 1):
         limited.begin(RUN)
         await begin(limited)
     await begin(limited)
@@ -128,7 +128,7 @@ async def test_a_run_that_may_have_been_counted_twice_is_looked_at_again(
     store = Shared([0, 2, 1])
     limited = Quotas(EventLog(store), limits)
     limited.begin(RUN)
-    async with limited.place(ANN, "t1", 1):
+    async with limited.reserve_slot(ANN, "t1", 1):
         await begin(limited)
     assert store.counts == []
 
@@ -138,7 +138,7 @@ async def test_what_stays_in_doubt_is_refused(monkeypatch: pytest.MonkeyPatch) -
     limits = Limits(running_per_principal=3)
     limited = Quotas(EventLog(Shared([0] + [2] * 30)), limits)
     limited.begin(RUN)
-    async with limited.place(ANN, "t1", 1):
+    async with limited.reserve_slot(ANN, "t1", 1):
         with pytest.raises(TooMany):
             await begin(limited)
 

@@ -43,7 +43,7 @@ OPEN = Ask("open_url", {"url": "https://example.org"})
 @pytest.fixture
 def moods(store: Store, monkeypatch: pytest.MonkeyPatch) -> Moods:
     monkeypatch.setattr(worker, "SWEEP_SEC", 0.01)
-    monkeypatch.setattr(execute, "AGAIN_SEC", 0.01)
+    monkeypatch.setattr(execute, "STORE_RETRY_SEC", 0.01)
     return Moods(store, monkeypatch)
 
 

@@ -139,8 +139,8 @@ async def test_a_deadline_that_is_told_twice_is_looked_at_once(bench: Bench) -> 
 async def test_more_than_a_page_of_overdue_calls_expires_in_one_sweep(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadlines, "PAGE", 10)
-    monkeypatch.setattr(deadlines, "SLICE", 4)
+    monkeypatch.setattr(deadlines, "CALLS_PER_SCAN", 10)
+    monkeypatch.setattr(deadlines, "CALLS_PER_BATCH", 4)
     for _ in range(35):
         await _open(bench, 5)
     bench.clock.advance(60)
@@ -151,7 +151,7 @@ async def test_more_than_a_page_of_overdue_calls_expires_in_one_sweep(
 async def test_a_full_page_is_followed_by_the_next_one_before_its_last_deadline_passes(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deadlines, "PAGE", 2)
+    monkeypatch.setattr(deadlines, "CALLS_PER_SCAN", 2)
     for seconds in (1, 2, 3, 4):
         await _open(bench, seconds)
     watch = Deadlines(bench.log)
@@ -224,8 +224,8 @@ async def test_100_000_deadlines_in_one_second_do_not_hold_up_the_loop() -> None
     async with asyncio.TaskGroup() as group:
         turns = group.create_task(_count_turns(desk, count))
         assert await watch.sweep(desk) == count
-    assert desk.most_at_once <= deadlines.SLICE
-    assert turns.result() >= count / deadlines.SLICE
+    assert desk.most_at_once <= deadlines.CALLS_PER_BATCH
+    assert turns.result() >= count / deadlines.CALLS_PER_BATCH
 
 
 async def test_scans_go_on_when_the_clock_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,9 +107,9 @@ async def test_a_call_is_found_by_any_of_its_ids_here_and_after_a_restart(story:
         found = await eventlog.find_call(ANN, "call_1")
         assert found is not None
         assert found.thread_id == "t1"
-        places = [await eventlog.place_of_call(ANN, name) for name in ("call_1", "apr_1", "call_9", "apr_9")]
+        places = [await eventlog.thread_of_call(ANN, name) for name in ("call_1", "apr_1", "call_9", "apr_9")]
         assert places == ["t1", "t1", None, None]
-        assert await eventlog.place_of_call(BOB, "call_1") is None
+        assert await eventlog.thread_of_call(BOB, "call_1") is None
         assert await eventlog.get_call(BOB, "call_1") is None
         assert await eventlog.get_asking(BOB, "apr_1") is None
         assert await eventlog.get_requested(BOB, "job-1") is None
@@ -149,7 +149,7 @@ async def test_a_tool_is_kept_as_it_was_when_its_call_was_opened(
 async def test_places_that_are_not_at_hand_any_more_are_found_in_the_store(
     story: ThreadStory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_module, "PLACES", 1)
+    monkeypatch.setattr(log_module, "THREAD_KEYS_CACHED", 1)
     for number in (1, 2, 3):
         await story.open_direct(asks_for(f"call_{number}", direct=True))
     found = [await story.log.get_call(ANN, f"call_{number}") for number in (1, 2, 3)]

@@ -73,7 +73,7 @@ async def test_a_thread_that_never_rests_is_left_out_and_one_that_is_deleted_is_
 async def test_a_log_with_rows_missing_or_unreadable_is_named_and_the_others_are_made(
     story: ThreadStory, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuild_module, "PAGE", 1)
+    monkeypatch.setattr(rebuild_module, "THREADS_PER_PAGE", 1)
     await story.begin()
     await story.write("a")
     await story.write("b")

@@ -9,7 +9,7 @@ import pytest
 from farhand.errors import BadSetting
 from farhand.store.memory import MemoryStore
 from farhand.store.open import inspect_store, open_store, redact_password
-from farhand.store.postgres.connection import place_of
+from farhand.store.postgres.connection import parse_address
 from farhand.store.sqlite import SqliteStore
 
 
@@ -71,7 +71,7 @@ async def test_a_password_is_never_shown_however_it_is_written(address: str) -> 
             assert "s3cr3t" not in str(refused.value)
         return
     try:
-        told = place_of(address).name
+        told = parse_address(address).name
     except BadSetting as error:
         told = str(error)
     assert "s3cr3t" not in told

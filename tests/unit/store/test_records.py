@@ -64,8 +64,8 @@ def test_one_that_cannot_be_read_is_named_once_and_not_remembered_for_ever(
     records._named.clear()
     monkeypatch.setattr(records, "REMEMBERED", 2)
     for name in ("t1", "t1", "t2", "t3"):
-        assert records.decode_listed(records.decode_thread, b"{}", kind="thread", name=name) is None
+        assert records.decode_or_skip(records.decode_thread, b"{}", kind="thread", name=name) is None
     assert [message.split()[1] for message in caplog.messages] == ["t1", "t2", "t3"]
     assert len(records._named) == 1
     with pytest.raises(Unreadable, match="cannot be read by this version of farhand"):
-        records.decode_alone(records.decode_call, b'{"phase": "flying"}')
+        records.decode_or_raise(records.decode_call, b'{"phase": "flying"}')

@@ -18,7 +18,7 @@ from farhand.testing.store_laws.fixture import ANN, BOB, StoreFixture
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SLICE", "ROWS", "THREADS", "OWNERS"):
+    for name in ("RECORDS_PER_TRANSACTION", "ROWS", "THREADS", "OWNERS"):
         monkeypatch.setattr(purge, name, 3)
 
 

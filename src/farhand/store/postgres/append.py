@@ -23,9 +23,9 @@ from farhand.store.postgres.connection import (
     Columns,
     Connection,
     ConnectionLost,
+    DatabaseAddress,
     DatabaseClock,
     DuplicateRow,
-    Place,
     StatementFailed,
     TransactionConflict,
     connect,
@@ -39,7 +39,7 @@ BATCH = 256
 BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of their records, unless a single append has more: a statement that takes too long fails all of its
 appends, now and whenever they are tried again."""
-TRIES = 8
+APPEND_ATTEMPTS = 8
 """How often a transaction that lost a race is tried again."""
 RETRY_SEC = 0.25
 STALLED_SEC = 2.0
@@ -64,9 +64,9 @@ class QueuedAppend(Struct):
 class AppendQueue:
     """`append` may be called by any number of tasks; `run` does the work."""
 
-    def __init__(self, place: Place, clock: DatabaseClock, sender: str) -> None:
+    def __init__(self, database: DatabaseAddress, clock: DatabaseClock, sender: str) -> None:
         self.transactions = 0
-        self._place = place
+        self._database = database
         self._clock = clock
         self._sender = sender
         self._connection: Connection | None = None
@@ -170,7 +170,7 @@ class AppendQueue:
 
     async def _write(self, batch: AppendBatch) -> dict[Key, AppendResult]:
         lost: TransactionConflict | None = None
-        for attempt in range(TRIES):
+        for attempt in range(APPEND_ATTEMPTS):
             try:
                 return await self._try(batch, look_at_all_requests=attempt > 0)
             except TransactionConflict as error:
@@ -181,13 +181,13 @@ class AppendQueue:
         raise StatementFailed("lost the race to other transactions every time")
 
     async def _try(self, batch: AppendBatch, *, look_at_all_requests: bool) -> dict[Key, AppendResult]:
-        connection = await self._connected()
+        connection = await self._get_connection()
         if not batch.appends:
             await _fetch(connection, WRITE_NOTHING, seconds=STALLED_SEC)
             return {}
         sql, values = batch.statement(
             self._tools,
-            notify=(self._place.channel, self._sender),
+            notify=(self._database.channel, self._sender),
             now=self._clock.override,
             everywhere=look_at_all_requests,
         )
@@ -205,14 +205,14 @@ class AppendQueue:
             self._tools.clear()
         self._tools.update(version for each in accepted for version, _ in each.tools)
 
-    async def _connected(self) -> Connection:
+    async def _get_connection(self) -> Connection:
         if self._connection is not None and await self._connection.is_alive():
             return self._connection
         now = asyncio.get_running_loop().time
         if now() < self._down_until:
             raise ConnectionLost("the database could not be reached a moment ago")
         try:
-            self._connection = await connect(self._place, settings=BY_KEY)
+            self._connection = await connect(self._database, settings=BY_KEY)
         except (ConnectionLost, ValueError) as error:
             self._down_until = now() + RETRY_SEC
             raise ConnectionLost(str(error)) from error

@@ -26,7 +26,7 @@ DEFAULT_SCHEMA = "farhand"
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,50}")
 
 
-class Place(Struct, frozen=True):
+class DatabaseAddress(Struct, frozen=True):
     """`dsn` may hold a password and is never shown; `name` may be."""
 
     dsn: str
@@ -39,7 +39,7 @@ class Place(Struct, frozen=True):
         return f"farhand_{self.schema}"
 
 
-def place_of(address: str) -> Place:
+def parse_address(address: str) -> DatabaseAddress:
     """`postgresql://user:password@host:port/database?schema=name`; everything but the scheme is optional."""
     try:
         parts = urlsplit(address)
@@ -57,7 +57,7 @@ def place_of(address: str) -> Place:
     # with its slashes even if no host is named: the driver requires them
     dsn = f"postgresql://{parts.netloc}{parts.path}" + (f"?{rest}" if rest else "")
     host = parts.netloc.rpartition("@")[2] or dict(query).get("host", "")
-    return Place(dsn, schema, f"{host}{parts.path} (schema {schema})")
+    return DatabaseAddress(dsn, schema, f"{host}{parts.path} (schema {schema})")
 
 
 _UNREADABLE = "cannot tell where its host starts; in a password, write / ? # @ : as %2F %3F %23 %40 %3A"
@@ -138,18 +138,18 @@ class Connection:
     def __init__(self, connection: asyncpg.Connection) -> None:
         self._connection = connection
         self._used_at = asyncio.get_running_loop().time()
-        self._is_late = False
-        self.until = math.inf
-        """When its current user's time is up, whatever it runs."""
+        self._timed_out = False
+        self.deadline = math.inf
+        """When its current user's time is up, by the loop's clock, whatever it runs."""
 
     @property
     def is_closed(self) -> bool:
         return bool(self._connection.is_closed())
 
     @property
-    def is_late(self) -> bool:
+    def timed_out(self) -> bool:
         """Whether it was closed because the database did not answer."""
-        return self._is_late
+        return self._timed_out
 
     async def fetch(self, sql: str, *values: object, seconds: float | None = None) -> list[Columns]:
         found: list[Columns] = await self._in_time(self._connection.fetch(sql, *values), seconds)
@@ -193,7 +193,9 @@ class Connection:
     async def _in_time(self, work: Awaitable[R], seconds: float | None = None) -> R:
         loop = asyncio.get_running_loop()
         # no `asyncio.timeout`: it costs as much as the rest of a short command
-        late = loop.call_at(min(loop.time() + (seconds or COMMAND_SEC), self.until), self._abort_late)
+        timer = loop.call_at(
+            min(loop.time() + (seconds or COMMAND_SEC), self.deadline), self._abort_on_timeout
+        )
         try:
             answer = await work
         except asyncio.CancelledError:
@@ -208,16 +210,16 @@ class Connection:
         except _ALL as error:
             raise self._translate(error) from error
         finally:
-            late.cancel()
+            timer.cancel()
         self._used_at = loop.time()
         return answer
 
-    def _abort_late(self) -> None:
-        self._is_late = True
+    def _abort_on_timeout(self) -> None:
+        self._timed_out = True
         self.abort()
 
     def _translate(self, error: Exception) -> Exception:
-        if self._is_late:
+        if self._timed_out:
             return ConnectionLost("the database did not answer in time")
         if isinstance(error, _UNFIT):
             kind = Unstorable if isinstance(error, _NO_TEXT) else ValueError
@@ -232,7 +234,7 @@ class Connection:
 
 
 async def connect(
-    place: Place, *, settings: Mapping[str, str] | None = None, seconds: float | None = None
+    database: DatabaseAddress, *, settings: Mapping[str, str] | None = None, seconds: float | None = None
 ) -> Connection:
     """Raises `ConnectionLost` if the database cannot be reached now, `ValueError` if this address can never
     work."""
@@ -241,9 +243,9 @@ async def connect(
         async with asyncio.timeout(limit):
             connection = await _finish_connecting(
                 asyncpg.connect(
-                    place.dsn,
+                    database.dsn,
                     timeout=limit,
-                    server_settings={**_SETTINGS, **(settings or {}), "search_path": place.schema},
+                    server_settings={**_SETTINGS, **(settings or {}), "search_path": database.schema},
                 )
             )
     except _WRONG as error:

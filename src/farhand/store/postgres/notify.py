@@ -26,8 +26,8 @@ from farhand.store.postgres.connection import (
     NOW,
     Connection,
     ConnectionLost,
+    DatabaseAddress,
     DatabaseClock,
-    Place,
     StatementFailed,
     TransactionConflict,
     connect,
@@ -42,7 +42,7 @@ LOOK_AT_EVERYTHING: Hint = ("", "")
 
 PAYLOAD_BYTES = 7_600
 """PostgreSQL accepts less than 8,000."""
-PAYLOADS = 16
+MAX_PAYLOADS = 16
 """Beyond this many, the others are told to check everything."""
 PING_SEC = 0.5
 SELF_TEST_SEC = 2.0
@@ -50,7 +50,7 @@ ECHO_SEC = 1.0
 """How long our own notification may take."""
 RECHECK_SEC = 1.0
 RETRY_SEC = 0.25
-UNSENT = 10_000
+MAX_UNSENT_HINTS = 10_000
 """Hints that wait for a connection."""
 
 LISTENER = "farhand-listener"
@@ -74,10 +74,10 @@ _decode = msgspec.json.Decoder(tuple[str, list[Hint]]).decode
 
 
 class Notifier:
-    def __init__(self, place: Place, pool: Pool, sender: str) -> None:
+    def __init__(self, database: DatabaseAddress, pool: Pool, sender: str) -> None:
         self.is_listening = False
         """Whether there is a connection that receives."""
-        self._place = place
+        self._database = database
         self._pool = pool
         self._sender = sender
         self._listener: HintListener | None = None
@@ -95,7 +95,7 @@ class Notifier:
 
     def send(self, hint: Hint) -> None:
         """To all other processes, soon, without a stored record."""
-        if len(self._unsent) >= UNSENT:
+        if len(self._unsent) >= MAX_UNSENT_HINTS:
             self._unsent = [LOOK_AT_EVERYTHING]
         self._unsent.append(hint)
         self._wanted.set()
@@ -132,9 +132,9 @@ class Notifier:
             await asyncio.sleep(RECHECK_SEC)
 
     async def _listen_until_lost(self) -> None:
-        connection = await connect(self._place, settings={"application_name": LISTENER})
+        connection = await connect(self._database, settings={"application_name": LISTENER})
         try:
-            await connection.listen(self._place.channel, self._receive)
+            await connection.listen(self._database.channel, self._receive)
             self._test_at = self._sweep_at = 0.0
             await self._work(connection)
             # what was sent before this moment is only in the store
@@ -169,7 +169,7 @@ class Notifier:
         notes = payloads(self._sender, hints) or [_payload(self._sender, [])]
         self._echo.clear()
         try:
-            await connection.fetch(SEND, self._place.channel, notes, seconds=ECHO_SEC)
+            await connection.fetch(SEND, self._database.channel, notes, seconds=ECHO_SEC)
         except BaseException:
             self._unsent = hints + self._unsent
             raise
@@ -235,7 +235,7 @@ def payloads(sender: str, hints: Iterable[Hint]) -> list[str]:
         size += len(part) + 1
     if parts:
         notes.append(_payload(sender, parts))
-    return notes if len(notes) <= PAYLOADS else [_payload(sender, [_encode(LOOK_AT_EVERYTHING)])]
+    return notes if len(notes) <= MAX_PAYLOADS else [_payload(sender, [_encode(LOOK_AT_EVERYTHING)])]
 
 
 def _payload(sender: str, parts: list[bytes]) -> str:

@@ -25,7 +25,7 @@ from farhand.store.postgres.connection import (
     Columns,
     Connection,
     ConnectionLost,
-    Place,
+    DatabaseAddress,
     StatementFailed,
     TooManyConnections,
     TransactionConflict,
@@ -37,9 +37,9 @@ from farhand.store.postgres.connection import (
 log = logging.getLogger("farhand.store")
 
 POOL_SIZE = 8
-LANES = 2
+STATEMENTS_AT_ONCE = 2
 """Statements of one kind of reads by key that run at the same time: one long thread does not hold up all."""
-KEYS = 64
+KEYS_PER_STATEMENT = 64
 """Keys per statement: the first of a flood must not wait for the last."""
 READ_SEC = 5.0
 """How long a caller waits: for its turn, then for an answer, on as many connections as that takes."""
@@ -51,7 +51,7 @@ QUIET_SEC = 10.0
 """A failure that returns sooner is the same failure: some reads fail and others do not."""
 TRANSACTION_SEC = 60.0
 """For several statements together: each also has its own limit."""
-TRIES = 5
+RUN_ATTEMPTS = 5
 
 R = TypeVar("R")
 
@@ -61,8 +61,8 @@ class CommitUnknown(Exception):
 
 
 class Pool:
-    def __init__(self, place: Place, *, size: int = POOL_SIZE) -> None:
-        self._place = place
+    def __init__(self, database: DatabaseAddress, *, size: int = POOL_SIZE) -> None:
+        self._database = database
         self._idle: list[Connection] = []
         self._out = 0
         """Connections that are not idle: in use, being opened or being checked."""
@@ -124,9 +124,9 @@ class Pool:
             self._turn.release()
 
     async def _try(self, work: Callable[[Connection], Awaitable[R]], until: float) -> R:
-        for _ in range(TRIES):
+        for _ in range(RUN_ATTEMPTS):
             connection, is_new = await self._get_connection(until)
-            connection.until = until
+            connection.deadline = until
             try:
                 done = await work(connection)
                 self._note_success()
@@ -137,9 +137,9 @@ class Pool:
                 raise self._down(error) from error
             except ConnectionLost as error:
                 self._drop_idle()
-                if connection.is_late:
+                if connection.timed_out:
                     self._note_silence()
-                if is_new or connection.is_late:
+                if is_new or connection.timed_out:
                     raise self._down(error) from error
             finally:
                 self._put_back(connection)
@@ -213,7 +213,7 @@ class Pool:
             raise StoreDown("The store is not responding.", hint="Try again in a moment.")
         self._is_connecting = self._is_silent
         try:
-            connection = await connect(self._place, settings=BY_INDEX, seconds=left)
+            connection = await connect(self._database, settings=BY_INDEX, seconds=left)
         except TooManyConnections as error:
             self._note_full(error)
             raise
@@ -229,7 +229,7 @@ class Pool:
         if self._closed or connection.is_closed:
             connection.abort()
         else:
-            connection.until = math.inf
+            connection.deadline = math.inf
             self._idle.append(connection)
         self._note_returned()
 
@@ -296,8 +296,8 @@ class _Read(Struct, eq=False):
 
 class KeyedReads:
     """Reads of single records by one statement. It takes the keys as columns, and the first column of its
-    rows is the place of their key, from 1. Reads that arrive in one turn of the loop, or while every lane is
-    busy, share a statement."""
+    rows is the position of their key, from 1. Reads that arrive in one turn of the loop, or while every lane
+    is busy, share a statement."""
 
     def __init__(self, pool: Pool, sql: str) -> None:
         self._pool = pool
@@ -311,7 +311,7 @@ class KeyedReads:
         """The rows of this key; none if it holds a text that no record can hold."""
         rows: asyncio.Future[list[Columns]] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Read(key, rows))
-        if not self._is_starting and len(self._lanes) < LANES:
+        if not self._is_starting and len(self._lanes) < STATEMENTS_AT_ONCE:
             self._is_starting = True
             # without a group: it ends as soon as nothing waits, and nobody else waits for it
             lane = asyncio.create_task(self._serve())  # noqa: TID251
@@ -322,7 +322,7 @@ class KeyedReads:
     async def _serve(self) -> None:
         self._is_starting = False
         while self._waiting:
-            batch = [self._waiting.popleft() for _ in range(min(KEYS, len(self._waiting)))]
+            batch = [self._waiting.popleft() for _ in range(min(KEYS_PER_STATEMENT, len(self._waiting)))]
             try:
                 await self._read(batch)
             except BaseException:
@@ -346,9 +346,9 @@ class KeyedReads:
             found: dict[int, list[Columns]] = {}
             for row in rows:
                 found.setdefault(row[0], []).append(row)
-            for place, read in enumerate(wanted, 1):
+            for position, read in enumerate(wanted, 1):
                 if not read.rows.done():
-                    read.rows.set_result(found.get(place, []))
+                    read.rows.set_result(found.get(position, []))
 
     async def _read_alone(self, batch: list[_Read]) -> None:
         """One of them has a text that no record can hold: it finds nothing, and the others what they seek."""

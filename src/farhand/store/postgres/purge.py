@@ -33,7 +33,7 @@ from farhand.store.postgres.connection import (
     Columns,
     Connection,
     ConnectionLost,
-    Place,
+    DatabaseAddress,
     StatementFailed,
     TransactionConflict,
     Unstorable,
@@ -43,7 +43,7 @@ from farhand.store.postgres.notify import FeedWriter
 from farhand.store.postgres.pool import Pool
 from farhand.store.records import encode
 
-SLICE = 2_000
+ROWS_PER_TRANSACTION = 2_000
 """Rows removed in one transaction, so that appends get their turn in between."""
 FILES = 16
 """The same for files: each may be large."""
@@ -54,7 +54,9 @@ COUNT_SEC = 600
 async def purge(pool: Pool, before: float, *, now: float) -> PurgeCount:
     async def remove(statement: str) -> int:
         async def remove_slice() -> int:
-            [row] = await pool.transact(lambda connection: connection.fetch(statement, before, SLICE))
+            [row] = await pool.transact(
+                lambda connection: connection.fetch(statement, before, ROWS_PER_TRANSACTION)
+            )
             return int(row[0])
 
         return await remove_in_slices(remove_slice)
@@ -73,11 +75,11 @@ async def purge(pool: Pool, before: float, *, now: float) -> PurgeCount:
     )
 
 
-async def count_old(place: Place, before: float, *, now: float) -> PurgeCount:
+async def count_old(database: DatabaseAddress, before: float, *, now: float) -> PurgeCount:
     """On its own connection: over everything that is stored, this may take longer than any read may."""
     arriving = max(before, now - ARRIVING_SEC)
     try:
-        connection = await connect(place, settings={"statement_timeout": str(COUNT_SEC * 1000)})
+        connection = await connect(database, settings={"statement_timeout": str(COUNT_SEC * 1000)})
         try:
             # the database times out first, and says so
             [row] = await connection.fetch(COUNT_OLD, before, arriving, seconds=COUNT_SEC + 5)

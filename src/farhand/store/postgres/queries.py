@@ -8,10 +8,10 @@ from typing import TypeVar
 
 from farhand.core.principal import Owner
 from farhand.core.run import Run
-from farhand.store.base import CallFilter, CallKey, Counted, FeedRow, FoundCall, Loaded, Row, ThreadFound
+from farhand.store.base import CallFilter, CallKey, Counted, FeedRow, FoundCall, FoundThread, Loaded, Row
 from farhand.store.guards import open_calls_condition
 from farhand.store.postgres.connection import NOW, Columns
-from farhand.store.records import decode_alone, decode_call, decode_listed, decode_run, decode_thread
+from farhand.store.records import decode_call, decode_or_raise, decode_or_skip, decode_run, decode_thread
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -285,26 +285,26 @@ def loaded_of(rows: Sequence[Columns]) -> Loaded:
 def call_of(row: Columns) -> FoundCall:
     """From a row of `FIND_CALL`: raises `Unreadable` if it cannot be decoded."""
     _, tenant, subject, thread_id, _, body = row
-    return FoundCall(Owner(tenant, subject), thread_id, decode_alone(decode_call, body))
+    return FoundCall(Owner(tenant, subject), thread_id, decode_or_raise(decode_call, body))
 
 
 def calls_of(rows: Sequence[Columns]) -> list[FoundCall]:
     """In a list: unreadable ones are left out."""
     found: list[FoundCall] = []
     for row in rows:
-        call = decode_listed(decode_call, row[4], kind="call", name=row[3])
+        call = decode_or_skip(decode_call, row[4], kind="call", name=row[3])
         if call is not None:
             found.append(FoundCall(Owner(row[0], row[1]), row[2], call))
     return found
 
 
-def thread_of_row(row: Columns) -> ThreadFound | None:
-    record = decode_listed(decode_thread, row[4], kind="thread", name=row[2])
-    return None if record is None else ThreadFound(Owner(row[0], row[1]), row[2], row[3], record)
+def thread_of_row(row: Columns) -> FoundThread | None:
+    record = decode_or_skip(decode_thread, row[4], kind="thread", name=row[2])
+    return None if record is None else FoundThread(Owner(row[0], row[1]), row[2], row[3], record)
 
 
 def run_of_row(row: Columns) -> Run | None:
-    return decode_listed(decode_run, row[1], kind="run", name=row[0])
+    return decode_or_skip(decode_run, row[1], kind="run", name=row[0])
 
 
 def feed_row_of(row: Columns) -> FeedRow:
@@ -316,7 +316,7 @@ async def full_page(
     after: P,
     *,
     read: Callable[[P, int], Awaitable[list[Columns]]],
-    place_of: Callable[[Columns], P],
+    cursor_of: Callable[[Columns], P],
     decode: Callable[[Columns], R | None],
 ) -> list[R]:
     """As many as can be read, or all there are: a short page counts as the last one."""
@@ -327,5 +327,5 @@ async def full_page(
         page += [each for each in map(decode, rows) if each is not None]
         if len(rows) < wanted:
             break
-        after = place_of(rows[-1])
+        after = cursor_of(rows[-1])
     return page

@@ -28,11 +28,11 @@ from farhand.store.postgres.connection import (
     COMMAND_SEC,
     Connection,
     ConnectionLost,
-    Place,
+    DatabaseAddress,
     StatementFailed,
     connect,
     is_writable,
-    place_of,
+    parse_address,
 )
 from farhand.store.records import unreadable_in
 
@@ -60,22 +60,22 @@ HAS_META = """
 """
 
 
-async def prepare(place: Place, *, as_is: bool = False) -> float:
+async def prepare(database: DatabaseAddress, *, as_is: bool = False) -> float:
     """Ensures that the tables exist in the newest version; returns the database's time. `as_is` creates and
     changes nothing."""
     try:
-        connection = await connect(place)
+        connection = await connect(database)
     except (ConnectionLost, ValueError) as error:
-        raise _unusable(place, error) from error
+        raise _unusable(database, error) from error
     try:
         if not as_is:
             # first: without a session's settings, tables would be created in the wrong place
-            fault = await pooler_fault(place)
+            fault = await pooler_fault(database)
             if fault is not None:
-                raise BadSetting(f"The store {place.name} cannot be used: {fault}.", hint=HINT)
-        return await _prepare(connection, place, as_is=as_is)
+                raise BadSetting(f"The store {database.name} cannot be used: {fault}.", hint=HINT)
+        return await _prepare(connection, database, as_is=as_is)
     except (ConnectionLost, StatementFailed, ValueError) as error:
-        raise _unusable(place, error) from error
+        raise _unusable(database, error) from error
     finally:
         await connection.close()
 
@@ -84,24 +84,24 @@ def latest_version() -> int:
     return len(STEPS)
 
 
-async def _prepare(connection: Connection, place: Place, *, as_is: bool) -> float:
+async def _prepare(connection: Connection, database: DatabaseAddress, *, as_is: bool) -> float:
     [row] = await connection.fetch("SELECT current_setting('server_version_num')::int")
     version = row[0]
     if version < OLDEST:
         raise BadSetting(
-            f"The store {place.name} is PostgreSQL {version // 10_000}; farhand needs 13 or newer."
+            f"The store {database.name} is PostgreSQL {version // 10_000}; farhand needs 13 or newer."
         )
-    stored = await stored_version(connection, place)
+    stored = await stored_version(connection, database)
     if as_is:
-        check_version(place.name, stored)
+        check_version(database.name, stored)
         return await _time_of(connection)
     if not await is_writable(connection):
         raise BadSetting(
-            f"The store {place.name} accepts no writes: it is a replica, or was made read-only.",
+            f"The store {database.name} accepts no writes: it is a replica, or was made read-only.",
             hint="Use the address of the primary.",
         )
     if stored != latest_version():
-        await _migrate(connection, place)
+        await _migrate(connection, database)
     # last: a change of the tables may take a minute
     return await _time_of(connection)
 
@@ -124,71 +124,73 @@ def check_version(name: str, stored: int | None) -> None:
         )
 
 
-async def _migrate(connection: Connection, place: Place) -> None:
+async def _migrate(connection: Connection, database: DatabaseAddress) -> None:
     """One transaction: a crash in the middle leaves the previous version."""
-    await _wait_for_others(connection, place)
-    stored = await stored_version(connection, place)
+    await _wait_for_others(connection, database)
+    stored = await stored_version(connection, database)
     latest = latest_version()
     if stored is not None and stored > latest:
         raise BadSetting(
-            f"The store {place.name} was written by a newer farhand ({stored}; this one knows {latest}).",
+            f"The store {database.name} was written by a newer farhand ({stored}; this one knows {latest}).",
             hint="Use that version of farhand, or another schema.",
         )
     if stored is None:
-        await _make_ours(connection, place)
+        await _make_ours(connection, database)
     for number, sql in enumerate(STEPS[stored or 0 :], (stored or 0) + 1):
         await connection.execute(sql, seconds=MIGRATE_SEC)
         await connection.fetch("UPDATE meta SET farhand_version = $1", number)
     await connection.execute("COMMIT", seconds=MIGRATE_SEC)
 
 
-async def _wait_for_others(connection: Connection, place: Place) -> None:
+async def _wait_for_others(connection: Connection, database: DatabaseAddress) -> None:
     """Begins the transaction. The database's timeout is shorter than ours, so that it says why."""
     limit = int(MIGRATE_SEC * 1000)
     await connection.execute(f"SET statement_timeout = {limit}; SET lock_timeout = {limit * 9 // 10}; BEGIN")
     lock = "SELECT pg_advisory_xact_lock(hashtextextended('farhand tables of ' || $1::text, 0))"
     try:
-        await connection.fetch(lock, place.schema, seconds=MIGRATE_SEC + COMMAND_SEC)
+        await connection.fetch(lock, database.schema, seconds=MIGRATE_SEC + COMMAND_SEC)
     except StatementFailed as error:
         raise StatementFailed("another process is still changing the tables") from error
 
 
-async def _make_ours(connection: Connection, place: Place) -> None:
+async def _make_ours(connection: Connection, database: DatabaseAddress) -> None:
     """A schema with tables of another program is never touched."""
-    foreign = await foreign_tables(connection, place)
+    foreign = await foreign_tables(connection, database)
     if foreign is not None:
         problem, hint = foreign
-        raise BadSetting(f"The store {place.name} cannot be used: {problem}.", hint=hint)
-    [row] = await connection.fetch("SELECT count(*) FROM pg_namespace WHERE nspname = $1", place.schema)
+        raise BadSetting(f"The store {database.name} cannot be used: {problem}.", hint=hint)
+    [row] = await connection.fetch("SELECT count(*) FROM pg_namespace WHERE nspname = $1", database.schema)
     if not row[0]:
         # validated when the address was parsed: lower-case letters, digits and _
-        await connection.execute(f'CREATE SCHEMA "{place.schema}"')
+        await connection.execute(f'CREATE SCHEMA "{database.schema}"')
     await connection.execute("CREATE TABLE meta (farhand_version int NOT NULL); INSERT INTO meta VALUES (0)")
 
 
-async def foreign_tables(connection: Connection, place: Place) -> tuple[str, str] | None:
+async def foreign_tables(connection: Connection, database: DatabaseAddress) -> tuple[str, str] | None:
     """What is wrong with the tables of a schema that has none of ours, and what to do; None if there are
     none."""
-    rows = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", place.schema)
+    rows = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", database.schema)
     names = {row[0] for row in rows}
     if names >= OLD_LAYOUT:
-        hint = f"Name another schema, or remove this one: DROP SCHEMA {place.schema} CASCADE."
+        hint = f"Name another schema, or remove this one: DROP SCHEMA {database.schema} CASCADE."
         return "its tables are of a farhand from before its first release", hint
     return ("it has tables of another program", "Name another schema.") if names else None
 
 
-async def stored_version(connection: Connection, place: Place) -> int | None:
+async def stored_version(connection: Connection, database: DatabaseAddress) -> int | None:
     # by a plain read: to_regclass may have cached that it did not exist before we waited for the lock
-    [row] = await connection.fetch(HAS_META, place.schema)
+    [row] = await connection.fetch(HAS_META, database.schema)
     if not row[0]:
         return None
     [row] = await connection.fetch("SELECT farhand_version FROM meta")
     return int(row[0])
 
 
-def _unusable(place: Place, error: Exception) -> BadSetting:
+def _unusable(database: DatabaseAddress, error: Exception) -> BadSetting:
     said = str(error).removesuffix(".")
-    return BadSetting(f"The store {place.name} cannot be used: {said}.", hint=hint_for(said, place.schema))
+    return BadSetting(
+        f"The store {database.name} cannot be used: {said}.", hint=hint_for(said, database.schema)
+    )
 
 
 def hint_for(said: str, schema: str) -> str:
@@ -227,22 +229,22 @@ HINT = (
 )
 
 
-async def pooler_fault(place: Place) -> str | None:
+async def pooler_fault(database: DatabaseAddress) -> str | None:
     """What is lost between here and the database; None if nothing is."""
-    listener = await connect(place, settings=BY_INDEX)
+    listener = await connect(database, settings=BY_INDEX)
     try:
-        speaker = await connect(place, settings=BY_INDEX)
+        speaker = await connect(database, settings=BY_INDEX)
         try:
-            return await _fault(listener, speaker, place)
+            return await _fault(listener, speaker, database)
         finally:
             await speaker.close()
     finally:
         await listener.close()
 
 
-async def _fault(listener: Connection, speaker: Connection, place: Place) -> str | None:
+async def _fault(listener: Connection, speaker: Connection, database: DatabaseAddress) -> str | None:
     [row] = await listener.fetch("SELECT current_setting('search_path')")
-    if row[0] != place.schema:
+    if row[0] != database.schema:
         return "the settings of a session (search_path) are lost on the way"
     echo = asyncio.Event()
     # a channel for this check only: other notifications are not ours
@@ -267,18 +269,18 @@ RECORDS = """
 
 async def inspect_database(address: str, clock: Clock) -> StoreHealth:
     """Which version, which tables, what time it is there, how busy. Changes nothing."""
-    place = place_of(address)
+    database = parse_address(address)
     try:
-        connection = await connect(place)
+        connection = await connect(database)
         try:
-            return await _inspect(connection, place, clock)
+            return await _inspect(connection, database, clock)
         finally:
             await connection.close()
     except (ConnectionLost, StatementFailed, ValueError) as error:
-        return _unhealthy(place, error)
+        return _unhealthy(database, error)
 
 
-async def _inspect(connection: Connection, place: Place, clock: Clock) -> StoreHealth:
+async def _inspect(connection: Connection, database: DatabaseAddress, clock: Clock) -> StoreHealth:
     asked = clock.now()
     found = await connection.fetch(
         "SELECT current_setting('server_version'), current_setting('server_version_num')::int,"
@@ -287,16 +289,16 @@ async def _inspect(connection: Connection, place: Place, clock: Clock) -> StoreH
     name, number, there = found[0]
     # the answer took as long as the question
     behind = (asked + clock.now()) / 2 - there
-    what = f"PostgreSQL {name}, {place.name}"
+    what = f"PostgreSQL {name}, {database.name}"
     if number < OLDEST:
         return StoreHealth(what, latest=latest_version(), problem="farhand needs PostgreSQL 13 or newer")
-    pooled = await pooler_fault(place)
+    pooled = await pooler_fault(database)
     if pooled is not None:
         return StoreHealth(what, latest=latest_version(), problem=pooled, hint=HINT)
-    found_problem = await find_problem(connection, place)
+    found_problem = await find_problem(connection, database)
     if found_problem is not None:
         return StoreHealth(what, latest=latest_version(), problem=found_problem.what, hint=found_problem.hint)
-    version = await stored_version(connection, place)
+    version = await stored_version(connection, database)
     unreadable = unreadable_in(await connection.fetch(RECORDS)) if version == latest_version() else ()
     busy = await _busy(connection)
     return StoreHealth(what, version, latest_version(), behind, busy=busy, unreadable=unreadable)
@@ -314,10 +316,10 @@ async def _busy(connection: Connection) -> ServerLoad:
     return ServerLoad(at_most, connections, queue)
 
 
-def _unhealthy(place: Place, error: Exception) -> StoreHealth:
+def _unhealthy(database: DatabaseAddress, error: Exception) -> StoreHealth:
     said = str(error).removesuffix(".")
-    hint = hint_for(said, place.schema)
-    return StoreHealth(f"PostgreSQL, {place.name}", latest=latest_version(), problem=said, hint=hint)
+    hint = hint_for(said, database.schema)
+    return StoreHealth(f"PostgreSQL, {database.name}", latest=latest_version(), problem=said, hint=hint)
 
 
 class Problem(Struct, frozen=True):
@@ -325,16 +327,16 @@ class Problem(Struct, frozen=True):
     hint: str
 
 
-async def find_problem(connection: Connection, place: Place) -> Problem | None:
+async def find_problem(connection: Connection, database: DatabaseAddress) -> Problem | None:
     """The first problem that would keep a server from using this store; None if there is none."""
     for check in (_check_writable, _check_schema, _check_tables):
-        problem = await check(connection, place)
+        problem = await check(connection, database)
         if problem is not None:
             return problem
     return None
 
 
-async def _check_writable(connection: Connection, place: Place) -> Problem | None:
+async def _check_writable(connection: Connection, database: DatabaseAddress) -> Problem | None:
     [row] = await connection.fetch(
         "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'"
     )
@@ -348,44 +350,44 @@ async def _check_writable(connection: Connection, place: Place) -> Problem | Non
     return None
 
 
-async def _check_schema(connection: Connection, place: Place) -> Problem | None:
+async def _check_schema(connection: Connection, database: DatabaseAddress) -> Problem | None:
     """No schema, or none that this user may use and create tables in."""
-    [row] = await connection.fetch(SCHEMA, place.schema)
+    [row] = await connection.fetch(SCHEMA, database.schema)
     may_make_schemas, is_there, may_use, may_make_tables = row
     if not is_there:
-        return None if may_make_schemas else _denied("database", place, place.name.split(" ")[0])
-    [found] = await connection.fetch(HAS_META, place.schema)
-    foreign = None if found[0] else await foreign_tables(connection, place)
+        return None if may_make_schemas else _denied("database", database, database.name.split(" ")[0])
+    [found] = await connection.fetch(HAS_META, database.schema)
+    foreign = None if found[0] else await foreign_tables(connection, database)
     if foreign is not None:
         return Problem(*foreign)
     # existing, up-to-date tables need no right to create others
     if not may_use or not (may_make_tables or found[0]):
-        return _denied("schema", place, place.schema)
+        return _denied("schema", database, database.schema)
     return None
 
 
-async def _check_tables(connection: Connection, place: Place) -> Problem | None:
+async def _check_tables(connection: Connection, database: DatabaseAddress) -> Problem | None:
     """Tables of ours that this user may not use, or may not upgrade."""
-    rows = await connection.fetch(CLOSED, place.schema)
+    rows = await connection.fetch(CLOSED, database.schema)
     closed: dict[str, str] = {row[0]: row[1] for row in rows}
     for kind in ("table", "sequence"):
         if kind in closed:
-            return _denied(kind, place, closed[kind])
-    version = await stored_version(connection, place)
+            return _denied(kind, database, closed[kind])
+    version = await stored_version(connection, database)
     if version is None or version >= latest_version():
         return None
-    [row] = await connection.fetch(FOREIGN, place.schema)
+    [row] = await connection.fetch(FOREIGN, database.schema)
     if row[0] is not None:
         what = f"its tables must be brought up to date: must be owner of table {row[0]}"
-        return Problem(what, missing_right(what, place.schema))
-    [row] = await connection.fetch("SELECT has_schema_privilege($1, 'CREATE')", place.schema)
-    return None if row[0] else _denied("schema", place, place.schema)
+        return Problem(what, missing_right(what, database.schema))
+    [row] = await connection.fetch("SELECT has_schema_privilege($1, 'CREATE')", database.schema)
+    return None if row[0] else _denied("schema", database, database.schema)
 
 
-def _denied(kind: str, place: Place, name: str) -> Problem:
+def _denied(kind: str, database: DatabaseAddress, name: str) -> Problem:
     """In the database's own words, so that both checks say the same."""
     what = f"permission denied for {kind} {name}"
-    return Problem(what, missing_right(what, place.schema))
+    return Problem(what, missing_right(what, database.schema))
 
 
 SCHEMA = """

@@ -30,11 +30,11 @@ from farhand.store.base import (
     FeedRow,
     FileStore,
     FoundCall,
+    FoundThread,
     HintListener,
     Loaded,
     Lookups,
     PurgeCount,
-    ThreadFound,
     ThreadKey,
     owner_key,
 )
@@ -44,10 +44,10 @@ from farhand.store.postgres.batch import columns, compare_versions
 from farhand.store.postgres.connection import (
     Columns,
     Connection,
+    DatabaseAddress,
     DatabaseClock,
-    Place,
     Unstorable,
-    place_of,
+    parse_address,
 )
 from farhand.store.postgres.notify import FeedWriter, Notifier
 from farhand.store.postgres.pool import KeyedReads, Pool
@@ -55,10 +55,10 @@ from farhand.store.postgres.purge import count_old, delete_thread, purge, rebuil
 from farhand.store.postgres.schema import prepare
 from farhand.store.presence import Absence, Seat, Streams
 from farhand.store.records import (
-    decode_alone,
     decode_client,
     decode_file,
-    decode_listed,
+    decode_or_raise,
+    decode_or_skip,
     decode_run,
     decode_tool,
     encode,
@@ -73,16 +73,16 @@ class PostgresStore:
 
     is_shared: bool = True
 
-    def __init__(self, place: Place, clock: DatabaseClock) -> None:
+    def __init__(self, database: DatabaseAddress, clock: DatabaseClock) -> None:
         sender = os.urandom(8).hex()
-        self._place = place
+        self._database = database
         self._clock = clock
-        self._pool = Pool(place)
+        self._pool = Pool(database)
         self._threads = KeyedReads(self._pool, queries.LOAD)
         self._calls = {kind: KeyedReads(self._pool, sql) for kind, sql in queries.FIND_CALL.items()}
-        self._appends = AppendQueue(place, clock, sender)
-        self._notifier = Notifier(place, self._pool, sender)
-        self._feed = FeedWriter(place.channel, sender, clock)
+        self._appends = AppendQueue(database, clock, sender)
+        self._notifier = Notifier(database, self._pool, sender)
+        self._feed = FeedWriter(database.channel, sender, clock)
         self.files: FileStore = PostgresFiles(self._pool, clock)
         self.clients: ClientStore = PostgresClients(self._pool, clock, self._feed)
         self.streams: Streams | None = PostgresStreams(self._pool, clock)
@@ -96,11 +96,11 @@ class PostgresStore:
     async def open(cls, address: str, clock: Clock | None = None, *, as_is: bool = False) -> PostgresStore:
         """Raises `BadSetting` for a database that cannot be used, and, opened `as_is`, for one whose tables
         are not of this version. The database's own clock counts, unless `clock` is set."""
-        place = place_of(address)
+        database = parse_address(address)
         database_clock = DatabaseClock(asyncio.get_running_loop().time, clock)
         asked_at = database_clock.monotonic()
-        database_clock.update(await prepare(place, as_is=as_is), asked_at=asked_at)
-        return cls(place, database_clock)
+        database_clock.update(await prepare(database, as_is=as_is), asked_at=asked_at)
+        return cls(database, database_clock)
 
     def now(self) -> float:
         return self._clock.now()
@@ -127,7 +127,7 @@ class PostgresStore:
 
     async def threads(
         self, owner: Owner, *, limit: int, after: tuple[float, str] | None = None
-    ) -> list[ThreadFound]:
+    ) -> list[FoundThread]:
         async def read(after: tuple[float, str] | None, limit: int) -> list[Columns]:
             if after is None:
                 return await self._pool.fetch(queries.THREADS, *_key(owner), limit)
@@ -137,20 +137,20 @@ class PostgresStore:
             limit,
             after,
             read=read,
-            place_of=lambda row: (row["updated_at"], row["thread_id"]),
+            cursor_of=lambda row: (row["updated_at"], row["thread_id"]),
             decode=queries.thread_of_row,
         )
 
     async def find_run(self, owner: Owner, run_id: str) -> Run | None:
         rows = await self._pool.fetch(queries.FIND_RUN, *_key(owner), run_id)
-        return decode_alone(decode_run, rows[0][0]) if rows else None
+        return decode_or_raise(decode_run, rows[0][0]) if rows else None
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
         async def read(after: str | None, limit: int) -> list[Columns]:
             return await self._pool.fetch(queries.RUNS, *_key(owner), after, limit)
 
         return await queries.full_page(
-            limit, after, read=read, place_of=lambda row: str(row["run_id"]), decode=queries.run_of_row
+            limit, after, read=read, cursor_of=lambda row: str(row["run_id"]), decode=queries.run_of_row
         )
 
     async def find_tool(self, version: str) -> Tool | None:
@@ -163,7 +163,7 @@ class PostgresStore:
             return None
         if len(self._tools) >= CACHED_TOOLS:
             self._tools.clear()
-        self._tools[version] = tool = decode_alone(decode_tool, rows[0][0])
+        self._tools[version] = tool = decode_or_raise(decode_tool, rows[0][0])
         return tool
 
     async def count(self, what: Counted, tenant: str, subject: str | None = None) -> int:
@@ -172,7 +172,7 @@ class PostgresStore:
 
     async def claimable(
         self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
-    ) -> list[ThreadFound]:
+    ) -> list[FoundThread]:
         unreadable: list[int] = []
         while True:
             values = (self._clock.override, list(skip), unreadable, limit)
@@ -216,7 +216,7 @@ class PostgresStore:
 
     async def purge(self, *, before: float, dry_run: bool = False) -> PurgeCount:
         if dry_run:
-            return await count_old(self._place, before, now=self.now())
+            return await count_old(self._database, before, now=self.now())
         return await purge(self._pool, before, now=self.now())
 
     async def thread_keys(
@@ -259,7 +259,7 @@ class PostgresFiles:
 
     async def get(self, owner: Owner, ref: str) -> StoredFile | None:
         rows = await self._pool.fetch(queries.FIND_FILE, owner.tenant, owner.subject, ref)
-        return replace(decode_alone(decode_file, rows[0][0]), size=rows[0][1]) if rows else None
+        return replace(decode_or_raise(decode_file, rows[0][0]), size=rows[0][1]) if rows else None
 
     async def piece(self, owner: Owner, ref: str, no: int) -> bytes | None:
         rows = await self._pool.fetch(queries.FIND_PIECE, owner.tenant, owner.subject, ref, no)
@@ -301,7 +301,7 @@ class PostgresClients:
     async def all(self, owner: Owner | None = None) -> list[Client]:
         key = (None, None) if owner is None else (owner.tenant, owner.subject)
         rows = await self._pool.fetch(queries.CLIENTS, *key)
-        found = [decode_listed(decode_client, body, kind="client", name=name) for name, _, body in rows]
+        found = [decode_or_skip(decode_client, body, kind="client", name=name) for name, _, body in rows]
         return [client for client in found if client is not None]
 
     async def put(self, client: Client, notice: bytes = b"") -> Literal["put", "moved", "name_taken"]:

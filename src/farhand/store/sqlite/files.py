@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from farhand.core.file import Kept, StoredFile
 from farhand.core.principal import Owner
-from farhand.store.records import decode_alone, decode_file, encode
+from farhand.store.records import decode_file, decode_or_raise, encode
 from farhand.store.sqlite.queries import Reads
 from farhand.store.sqlite.writer import WriteConnection, Writer
 
@@ -24,7 +24,7 @@ class SqliteFiles:
 
     async def get(self, owner: Owner, ref: str) -> StoredFile | None:
         found = self._reads.one(GET, (ref, owner.tenant, owner.subject))
-        return None if found is None else replace(decode_alone(decode_file, found[0]), size=found[1])
+        return None if found is None else replace(decode_or_raise(decode_file, found[0]), size=found[1])
 
     async def piece(self, owner: Owner, ref: str, no: int) -> bytes | None:
         key = (no, ref, owner.tenant, owner.subject)

@@ -25,7 +25,7 @@ from farhand.store.sqlite.files import drop_files_of, remove_files
 from farhand.store.sqlite.queries import Reads
 from farhand.store.sqlite.writer import WriteConnection, Writer
 
-SLICE = 500
+RECORDS_PER_TRANSACTION = 500
 """Calls, runs or files removed in one transaction."""
 ROWS = 2000
 """Rows of the log, or of feeds."""
@@ -54,15 +54,15 @@ def count_old(db: sqlite3.Connection, before: float, arriving_before: float) -> 
 
 
 def _purge_calls(writing: WriteConnection, *, before: float) -> int:
-    return writing.db.execute(PURGE_CALLS, (before, SLICE)).rowcount
+    return writing.db.execute(PURGE_CALLS, (before, RECORDS_PER_TRANSACTION)).rowcount
 
 
 def _purge_runs(writing: WriteConnection, *, before: float) -> int:
-    return writing.db.execute(PURGE_RUNS, (before, SLICE)).rowcount
+    return writing.db.execute(PURGE_RUNS, (before, RECORDS_PER_TRANSACTION)).rowcount
 
 
 def _purge_files(writing: WriteConnection, *, before: float, arriving_before: float) -> int:
-    values = (max(before, arriving_before), before, SLICE)
+    values = (max(before, arriving_before), before, RECORDS_PER_TRANSACTION)
     numbers: list[tuple[int]] = writing.db.execute(OLD_FILES, values).fetchall()
     remove_files(writing.db, numbers)
     return len(numbers)

@@ -17,9 +17,9 @@ from typing import Any, TypeAlias, TypeVar
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.errors import StoreDown
-from farhand.store.base import CallFilter, CallKey, FeedRow, FoundCall, Loaded, Row, ThreadFound
+from farhand.store.base import CallFilter, CallKey, FeedRow, FoundCall, FoundThread, Loaded, Row
 from farhand.store.guards import open_calls_condition
-from farhand.store.records import decode_call, decode_listed, decode_run, decode_thread
+from farhand.store.records import decode_call, decode_or_skip, decode_run, decode_thread
 from farhand.store.sqlite.file import StoreFile
 
 SHORT = 64
@@ -185,18 +185,18 @@ def loaded_of(rows: list[Columns]) -> Loaded:
 
 def listed_call(row: Columns) -> FoundCall | None:
     tenant, subject, thread_id, call_id, record = row
-    call = decode_listed(decode_call, record, kind="call", name=call_id)
+    call = decode_or_skip(decode_call, record, kind="call", name=call_id)
     return None if call is None else FoundCall(Owner(tenant, subject), thread_id, call)
 
 
-def listed_thread(row: Columns) -> ThreadFound | None:
+def listed_thread(row: Columns) -> FoundThread | None:
     tenant, subject, thread_id, version, record = row[:5]
-    found = decode_listed(decode_thread, record, kind="thread", name=thread_id)
-    return None if found is None else ThreadFound(Owner(tenant, subject), thread_id, version, found)
+    found = decode_or_skip(decode_thread, record, kind="thread", name=thread_id)
+    return None if found is None else FoundThread(Owner(tenant, subject), thread_id, version, found)
 
 
 def listed_run(row: Columns) -> Run | None:
-    return decode_listed(decode_run, row[1], kind="run", name=row[0])
+    return decode_or_skip(decode_run, row[1], kind="run", name=row[0])
 
 
 def feed_row(row: Columns) -> FeedRow:

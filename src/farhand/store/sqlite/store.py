@@ -30,20 +30,20 @@ from farhand.store.base import (
     FeedRow,
     FileStore,
     FoundCall,
+    FoundThread,
     HintListener,
     Loaded,
     Lookups,
     PurgeCount,
-    ThreadFound,
     ThreadKey,
 )
 from farhand.store.guards import is_wanted, sort_key
 from farhand.store.presence import Streams
 from farhand.store.records import (
-    decode_alone,
     decode_call,
     decode_client,
-    decode_listed,
+    decode_or_raise,
+    decode_or_skip,
     decode_run,
     decode_tool,
     next_registration,
@@ -139,7 +139,7 @@ class SqliteStore:
         if held is not None:
             return held
         found = self._reads.one(queries.FIND_CALL[kind], (value, owner.tenant, owner.subject))
-        return None if found is None else FoundCall(owner, found[2], decode_alone(decode_call, found[4]))
+        return None if found is None else FoundCall(owner, found[2], decode_or_raise(decode_call, found[4]))
 
     async def open_calls(self, which: CallFilter, *, limit: int = 1000) -> list[FoundCall]:
         # first: what is written in the meantime is found in the table
@@ -155,7 +155,7 @@ class SqliteStore:
 
     async def threads(
         self, owner: Owner, *, limit: int, after: tuple[float, str] | None = None
-    ) -> list[ThreadFound]:
+    ) -> list[FoundThread]:
         sql = queries.THREADS if after is None else queries.THREADS_AFTER
         key = (owner.tenant, owner.subject, *(after or ()))
         return await self._reads.page(sql, key, queries.listed_thread, limit=limit)
@@ -165,7 +165,7 @@ class SqliteStore:
         if held is not None:
             return held
         found = self._reads.one(queries.RUN, (run_id, owner.tenant, owner.subject))
-        return None if found is None else decode_alone(decode_run, found[1])
+        return None if found is None else decode_or_raise(decode_run, found[1])
 
     async def runs(self, owner: Owner, *, limit: int, after: str | None = None) -> list[Run]:
         held = {run.run_id: run for run in self._held.runs(owner)}
@@ -201,7 +201,7 @@ class SqliteStore:
             return None
         if len(self._tools) >= TOOLS_AT_HAND:
             self._tools.clear()
-        tool = self._tools[version] = decode_alone(decode_tool, found[0])
+        tool = self._tools[version] = decode_or_raise(decode_tool, found[0])
         return tool
 
     async def count(self, what: Counted, tenant: str, subject: str | None = None) -> int:
@@ -212,7 +212,7 @@ class SqliteStore:
 
     async def claimable(
         self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
-    ) -> list[ThreadFound]:
+    ) -> list[FoundThread]:
         values = (self.now(), msgspec.json.encode(list(skip)).decode())
         found = await self._reads.page(queries.CLAIMABLE, values, _claimable_row, limit=limit)
         if found and reserve_sec > 0:
@@ -304,7 +304,7 @@ def _start_order(run: Run) -> tuple[float, str]:
     return run.started_at, run.run_id
 
 
-def _claimable_row(row: Columns) -> tuple[int, ThreadFound] | None:
+def _claimable_row(row: Columns) -> tuple[int, FoundThread] | None:
     found = queries.listed_thread(row)
     return None if found is None else (row[5], found)
 
@@ -371,7 +371,7 @@ def _stored(writing: WriteConnection, client: Client) -> tuple[int, bytes] | Non
 
 
 def _listed(row: Columns) -> Client | None:
-    return decode_listed(decode_client, row[1], kind="client", name=row[0])
+    return decode_or_skip(decode_client, row[1], kind="client", name=row[0])
 
 
 def _key(client: Client) -> tuple[str, str, str]:

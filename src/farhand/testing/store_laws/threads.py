@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from farhand.core.call import ProgramRequest
 from farhand.core.principal import Owner
 from farhand.core.run import RunState
-from farhand.store.base import CallFilter, CallKey, Loaded, ThreadFound
+from farhand.store.base import CallFilter, CallKey, FoundThread, Loaded
 from farhand.testing.store_laws.fixture import ANN, BOB, Laws
 
 
@@ -17,7 +17,7 @@ class ThreadLaws(Laws):
             await fixture.append()
             row = fixture.parked(title="Now", kept_from=1)
             await fixture.append(thread=row)
-            assert await fixture.store.threads(ANN, limit=9) == [ThreadFound(ANN, "t1", 2, row)]
+            assert await fixture.store.threads(ANN, limit=9) == [FoundThread(ANN, "t1", 2, row)]
             assert await fixture.store.threads(BOB, limit=9) == []
 
     async def test_threads_are_listed_by_use_and_page_by_page(self) -> None:

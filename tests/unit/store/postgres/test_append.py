@@ -12,7 +12,7 @@ from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Append, Appended, Lease, Moved, OutOfTime, RequestTaken, ThreadRow
 from farhand.store.postgres import PostgresStore
 from farhand.store.postgres.batch import AppendBatch
-from farhand.store.postgres.connection import Columns, Connection, connect, place_of
+from farhand.store.postgres.connection import Columns, Connection, connect, parse_address
 from farhand.testing import FakeClock
 from farhand.testing.store_laws.fixture import ANN, BOB, OPEN_URL, StoreFixture
 from tests.chaos.fault_proxy import FaultProxy
@@ -179,7 +179,7 @@ async def test_of_two_processes_that_use_a_request_id_at_once_one_is_refused_and
 async def test_a_request_race_that_is_lost_at_the_unique_index_is_looked_at_again(
     fixture: StoreFixture, postgres: PostgresStore, address: str
 ) -> None:
-    holder = await connect(place_of(address))
+    holder = await connect(parse_address(address))
     await holder.execute("BEGIN")
     await holder.fetch(
         "INSERT INTO calls (call_id, thread_no, tenant, subject, request_id, opened_at, body)"
@@ -288,7 +288,7 @@ async def test_a_commit_whose_answer_is_lost_is_store_down_and_deciding_again_wr
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, *, is_kept: bool,
 ) -> None:  # fmt: skip
     async with FaultProxy(("127.0.0.1", cluster.port)) as proxy:
-        schema = place_of(address).schema
+        schema = parse_address(address).schema
         store = await PostgresStore.open(cluster.address(schema, port=proxy.port), clock)
         fixture = StoreFixture(store, clock)
         await fixture.append("t0")
@@ -483,7 +483,7 @@ def _append(
 
 async def _holding(address: str, thread_id: str) -> Connection:
     """A connection in the middle of a transaction that has locked the thread."""
-    connection = await connect(place_of(address))
+    connection = await connect(parse_address(address))
     await connection.execute("BEGIN")
     await connection.fetch("SELECT 1 FROM threads WHERE thread_id = $1 FOR UPDATE", thread_id)
     return connection

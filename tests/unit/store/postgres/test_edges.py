@@ -9,7 +9,7 @@ import pytest
 
 from farhand.errors import BadSetting, StoreDown
 from farhand.store.postgres import PostgresStore, append, connection, notify, pool
-from farhand.store.postgres.connection import Connection, connect, place_of
+from farhand.store.postgres.connection import Connection, connect, parse_address
 from farhand.testing import FakeClock
 from farhand.testing.store_laws.fixture import ANN
 from tests.chaos.fault_proxy import FaultProxy
@@ -26,7 +26,7 @@ WAITS = """
 @pytest.fixture
 async def beside(cluster: Cluster) -> AsyncIterator[Connection]:
     """A connection of somebody else's."""
-    connected = await connect(place_of(cluster.address("x")))
+    connected = await connect(parse_address(cluster.address("x")))
     yield connected
     await connected.close()
 
@@ -35,7 +35,7 @@ async def test_who_starts_while_others_change_the_tables_waits_longer_than_for_a
     address: str, beside: Connection, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("farhand.store.postgres.connection.COMMAND_SEC", 1.0)
-    await beside.fetch(LOCK, place_of(address).schema)
+    await beside.fetch(LOCK, parse_address(address).schema)
     opening = asyncio.gather(PostgresStore.open(address, clock))
 
     async def has_waited() -> bool:
@@ -52,7 +52,7 @@ async def test_tables_that_others_are_still_changing_are_said_to_be_that(
     address: str, beside: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("farhand.store.postgres.schema.MIGRATE_SEC", 1.0)
-    await beside.fetch(LOCK, place_of(address).schema)
+    await beside.fetch(LOCK, parse_address(address).schema)
     with pytest.raises(BadSetting, match="another process is still changing the tables"):
         await PostgresStore.open(address)
     await beside.execute("SELECT pg_advisory_unlock_all()")
@@ -94,7 +94,9 @@ async def test_when_the_database_falls_silent_a_read_gives_up_once_and_the_next_
     monkeypatch.setattr("farhand.store.postgres.pool.READ_SEC", 1.0)
     monkeypatch.setattr("farhand.store.postgres.pool.RETRY_SEC", 60.0)
     async with FaultProxy(("127.0.0.1", cluster.port)) as between:
-        store = await PostgresStore.open(cluster.address(place_of(address).schema, port=between.port), clock)
+        store = await PostgresStore.open(
+            cluster.address(parse_address(address).schema, port=between.port), clock
+        )
         await store.load(ANN, "t1")
         between.hang()
         # far below what one command and one connection may take together
@@ -137,7 +139,7 @@ async def test_where_there_is_no_room_for_more_connections_readers_share_those_t
 async def test_without_any_connection_of_ones_own_the_store_is_said_to_be_away(
     cluster: Cluster, beside: Connection
 ) -> None:
-    place = place_of(await _limited(cluster, beside, connections=1))
+    place = parse_address(await _limited(cluster, beside, connections=1))
     other = await connect(place)
     readers = pool.Pool(place)
     for _ in range(2):
@@ -157,7 +159,7 @@ async def test_readers_who_found_no_room_get_the_place_that_is_free_a_moment_lat
     cluster: Cluster, beside: Connection, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "FULL_SEC", pool.READ_SEC)
-    place = place_of(await _limited(cluster, beside, connections=1))
+    place = parse_address(await _limited(cluster, beside, connections=1))
     other = await connect(place)
     readers = pool.Pool(place)
     reading = asyncio.gather(*map(_is_readable, [readers] * 4))
@@ -174,7 +176,7 @@ async def test_readers_who_found_no_room_get_the_place_that_is_free_a_moment_lat
 async def _limited(cluster: Cluster, beside: Connection, *, connections: int) -> str:
     """The address of an empty store for a user who may have so many connections."""
     address = cluster.address()
-    user = f"limited_{place_of(address).schema}"
+    user = f"limited_{parse_address(address).schema}"
     await beside.execute(f"CREATE ROLE {user} LOGIN CONNECTION LIMIT {connections}")
     await beside.execute(f"GRANT CREATE ON DATABASE postgres TO {user}")
     return address.replace("farhand@", f"{user}@")
@@ -198,7 +200,7 @@ async def _is_ready(store: PostgresStore) -> bool:
 
 async def _make_read_only(cluster: Cluster, value: str) -> None:
     settings = {"default_transaction_read_only": "off"}
-    connected = await connect(place_of(cluster.address("turned")), settings=settings)
+    connected = await connect(parse_address(cluster.address("turned")), settings=settings)
     await connected.execute(f"ALTER SYSTEM SET default_transaction_read_only = '{value}'")
     await connected.execute("SELECT pg_reload_conf()")
     await connected.close()

@@ -11,11 +11,11 @@ import pytest
 from farhand.core.client import Client
 from farhand.store.base import CLIENTS_CHANGED, FEED_GREW, THREAD_MOVED, owner_key, thread_key
 from farhand.store.postgres import PostgresStore
-from farhand.store.postgres.connection import Connection, connect, place_of
+from farhand.store.postgres.connection import Connection, connect, parse_address
 from farhand.store.postgres.notify import (
     LISTENER,
+    MAX_PAYLOADS,
     PAYLOAD_BYTES,
-    PAYLOADS,
     Notifier,
     end_stopped,
     payloads,
@@ -106,14 +106,14 @@ async def test_of_many_threads_that_moved_at_once_every_one_is_heard(
 def test_hints_share_notifications_that_the_database_takes() -> None:
     hints = [(THREAD_MOVED, f"acme\0ann\0thread-{no:050}") for no in range(1000)]
     notes = payloads("me", hints)
-    assert 1 < len(notes) <= PAYLOADS
+    assert 1 < len(notes) <= MAX_PAYLOADS
     assert all(len(note.encode()) <= PAYLOAD_BYTES for note in notes)
     assert payloads("me", [*hints, *hints]) == notes, "each once"
     assert payloads("me", []) == []
 
 
 @pytest.mark.parametrize(
-    "hints", [[("t", "x" * 8000)], [("t", f"{no}" + "x" * 1000) for no in range(8 * PAYLOADS)]]
+    "hints", [[("t", "x" * 8000)], [("t", f"{no}" + "x" * 1000) for no in range(8 * MAX_PAYLOADS)]]
 )
 def test_too_much_for_notifications_is_told_as_look_at_everything(hints: list[tuple[str, str]]) -> None:
     assert payloads("me", hints) == ['["me",[["",""]]]']
@@ -122,7 +122,7 @@ def test_too_much_for_notifications_is_told_as_look_at_everything(hints: list[tu
 async def test_what_cannot_be_read_or_breaks_a_listener_ends_nothing(
     postgres: PostgresStore, other: PostgresStore, hints: Hints, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await query(postgres, "SELECT pg_notify($1, 'of a newer version')", postgres._place.channel)
+    await query(postgres, "SELECT pg_notify($1, 'of a newer version')", postgres._database.channel)
     await hints.have(("", ""))
 
     def fail(topic: str, item: str) -> None:
@@ -219,7 +219,7 @@ async def test_a_listener_that_takes_nothing_any_more_is_ended_and_the_queue_is_
     # a local socket: the network's own patience does not end it
     with running_cluster() as cluster:
         address = f"postgresql://farhand@/postgres?host={cluster.folder}&port={cluster.port}"
-        beside = await connect(place_of(address))
+        beside = await connect(parse_address(address))
         may_end = Event()
         stopped = asyncio.create_task(asyncio.to_thread(asyncio.run, _listen_and_stop(address, may_end)))
 
@@ -254,14 +254,14 @@ async def _listen_and_stop(address: str, may_end: Event) -> None:
         may_end.wait()
         is_over.set()
 
-    connection = await connect(place_of(address), settings={"application_name": LISTENER})
+    connection = await connect(parse_address(address), settings={"application_name": LISTENER})
     await connection.listen("crowded", stop)
     await is_over.wait()
     connection.abort()
 
 
 async def test_more_unsent_hints_than_are_kept_become_one_that_says_look_at_everything() -> None:
-    notifier = Notifier(place_of("postgresql://h/d"), None, "me")  # type: ignore[arg-type]
+    notifier = Notifier(parse_address("postgresql://h/d"), None, "me")  # type: ignore[arg-type]
     for no in range(10_001):
         notifier.send(("topic", str(no)))
     assert notifier._unsent == [("", ""), ("topic", "10000")]

@@ -12,7 +12,7 @@ from farhand.errors import BadSetting
 from farhand.store.base import Append, Appended
 from farhand.store.open import inspect_store, open_store
 from farhand.store.postgres import PostgresStore, schema
-from farhand.store.postgres.connection import Connection, Place, connect, place_of
+from farhand.store.postgres.connection import Connection, DatabaseAddress, connect, parse_address
 from farhand.store.postgres.schema import latest_version
 from farhand.testing.store_laws.fixture import ANN, StoreFixture
 from tests.postgres import Cluster
@@ -49,7 +49,7 @@ async def test_a_store_that_is_closed_while_it_connects_leaves_no_error_behind(a
 async def test_a_connection_that_nobody_waits_for_any_more_is_given_back(
     address: str, postgres: PostgresStore
 ) -> None:
-    place = place_of(address)
+    place = parse_address(address)
     for turns in range(25):
         # it is cancelled at the very next chance, wherever it is
         connecting = asyncio.ensure_future(connect(place, settings={"application_name": "in vain"}))
@@ -138,11 +138,11 @@ async def test_a_right_that_is_missing_is_named(
 
 
 def test_an_address_names_a_schema_or_ours_is_used() -> None:
-    place = place_of("postgres://me@db.example:5433/shop?sslmode=require")
+    place = parse_address("postgres://me@db.example:5433/shop?sslmode=require")
     assert (place.schema, place.channel) == ("farhand", "farhand_farhand")
     assert place.dsn == "postgresql://me@db.example:5433/shop?sslmode=require"
     assert place.name == "db.example:5433/shop (schema farhand)"
-    assert place_of("postgresql:///shop?schema=two&host=/run").dsn == "postgresql:///shop?host=%2Frun"
+    assert parse_address("postgresql:///shop?schema=two&host=/run").dsn == "postgresql:///shop?host=%2Frun"
 
 
 async def test_two_schemas_of_one_database_are_two_stores(cluster: Cluster, fixture: StoreFixture) -> None:
@@ -194,13 +194,13 @@ async def test_the_time_of_a_database_is_that_after_its_tables_were_made(
 ) -> None:
     migrate, made_at = schema._migrate, 0.0
 
-    async def migrate_and_note(connection: Connection, place: Place) -> None:
+    async def migrate_and_note(connection: Connection, place: DatabaseAddress) -> None:
         nonlocal made_at
         await migrate(connection, place)
         [[made_at]] = await connection.fetch("SELECT extract(epoch FROM clock_timestamp())::float8")
 
     monkeypatch.setattr(schema, "_migrate", migrate_and_note)
-    assert await schema.prepare(place_of(address)) >= made_at > 0.0
+    assert await schema.prepare(parse_address(address)) >= made_at > 0.0
 
 
 async def test_a_migration_that_breaks_leaves_the_version_before_it(

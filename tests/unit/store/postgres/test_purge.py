@@ -33,7 +33,7 @@ async def test_what_is_old_is_counted_for_longer_than_a_statement_may_take(
 async def test_a_purge_of_many_slices_is_whole_and_tells_what_it_removed(
     fixture: StoreFixture, postgres: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(purge, "SLICE", 2)
+    monkeypatch.setattr(purge, "ROWS_PER_TRANSACTION", 2)
     before = await _fill(fixture, 7)
     assert await postgres.purge(before=before) == PurgeCount(calls=7, runs=7, feed_entries=14, files=1)
     assert await postgres.purge(before=before) == PurgeCount()
@@ -48,7 +48,7 @@ async def test_a_purge_of_many_slices_is_whole_and_tells_what_it_removed(
 async def test_two_processes_purge_while_a_third_appends_and_nothing_is_lost(
     fixture: StoreFixture, postgres: PostgresStore, other: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(purge, "SLICE", 3)
+    monkeypatch.setattr(purge, "ROWS_PER_TRANSACTION", 3)
     before = await _fill(fixture, 20)
 
     async def append_all() -> None:

@@ -15,8 +15,8 @@ from farhand.store.base import CallFilter, Loaded
 from farhand.store.open import inspect_store
 from farhand.store.postgres import PostgresStore, batch, purge, queries
 from farhand.store.postgres.batch import AppendBatch, EncodedAppend
-from farhand.store.postgres.connection import BY_INDEX, BY_KEY, Connection, connect, place_of
-from farhand.store.postgres.pool import KEYS
+from farhand.store.postgres.connection import BY_INDEX, BY_KEY, Connection, connect, parse_address
+from farhand.store.postgres.pool import KEYS_PER_STATEMENT
 from farhand.testing.store_laws.fixture import ANN, OPEN_URL, StoreFixture
 from tests.statements import counted_statements
 from tests.unit.store.postgres.store_probe import execute, query
@@ -108,13 +108,15 @@ async def test_a_flood_of_reads_is_split_and_a_reader_that_leaves_costs_the_othe
 ) -> None:
     await fixture.append("t1")
     with counted_statements() as asked:
-        reads = [asyncio.ensure_future(postgres.load(ANN, "t1")) for _ in range(2 * KEYS)]
+        reads = [asyncio.ensure_future(postgres.load(ANN, "t1")) for _ in range(2 * KEYS_PER_STATEMENT)]
         await asyncio.sleep(0)
         reads[0].cancel()
         found = await asyncio.gather(*reads, return_exceptions=True)
     assert asked == {"load": 2}
     assert isinstance(found[0], asyncio.CancelledError)
-    assert [isinstance(each, Loaded) and len(each.rows) for each in found[1:]] == [1] * (2 * KEYS - 1)
+    assert [isinstance(each, Loaded) and len(each.rows) for each in found[1:]] == [1] * (
+        2 * KEYS_PER_STATEMENT - 1
+    )
 
 
 async def test_every_reader_is_told_that_the_store_is_closed(postgres: PostgresStore) -> None:
@@ -195,7 +197,7 @@ async def _plans(
 ) -> dict[str, str]:
     """As they are kept: for any values."""
     connection: Connection = await connect(
-        place_of(address), settings={**settings, "plan_cache_mode": "force_generic_plan"}
+        parse_address(address), settings={**settings, "plan_cache_mode": "force_generic_plan"}
     )
     # those of this test: without names it goes through the tables of all tests
     tables = await connection.fetch("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")

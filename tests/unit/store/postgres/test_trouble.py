@@ -11,7 +11,7 @@ from farhand.errors import StoreDown
 from farhand.store.base import THREAD_MOVED, Appended, Moved, thread_key
 from farhand.store.postgres import PostgresStore, batch
 from farhand.store.postgres import connection as connection_module
-from farhand.store.postgres.connection import ConnectionLost, connect, place_of
+from farhand.store.postgres.connection import ConnectionLost, connect, parse_address
 from farhand.testing import FakeClock
 from farhand.testing.store_laws.fixture import ANN, StoreFixture
 from tests.chaos.fault_proxy import FaultProxy
@@ -33,7 +33,7 @@ async def distant(
     cluster: Cluster, proxy: FaultProxy, address: str, clock: FakeClock
 ) -> AsyncIterator[PostgresStore]:
     """A store that reaches its database over connections that may break."""
-    schema = place_of(address).schema
+    schema = parse_address(address).schema
     opened = await PostgresStore.open(cluster.address(schema, port=proxy.port), clock)
     yield opened
     proxy.flow()
@@ -204,13 +204,13 @@ async def _is_ready(store: PostgresStore) -> bool:
 
 async def _wait_for_a_replica(address: str, name: str) -> None:
     """From now on no transaction ends before it is there, too."""
-    connection = await connect(place_of(address))
+    connection = await connect(parse_address(address))
     await connection.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
     await connection.execute("SELECT pg_reload_conf()")
     await connection.close()
 
     async def waits() -> bool:
-        probe = await connect(place_of(address))
+        probe = await connect(parse_address(address))
         try:
             await probe.fetch(batch.WRITE_NOTHING, seconds=0.5)
         except ConnectionLost:
@@ -228,7 +228,7 @@ async def _wait_for_a_replica(address: str, name: str) -> None:
 async def test_a_connection_that_is_lost_while_the_driver_asks_for_types_is_lost_and_no_fault_of_ours(
     address: str,
 ) -> None:
-    connection = await connect(place_of(address))
+    connection = await connect(parse_address(address))
 
     async def stumble() -> None:
         connection.abort()
@@ -237,7 +237,7 @@ async def test_a_connection_that_is_lost_while_the_driver_asks_for_types_is_lost
 
     with pytest.raises(ConnectionLost):
         await connection._in_time(stumble())
-    whole = await connect(place_of(address))
+    whole = await connect(parse_address(address))
 
     async def err() -> None:
         raise AttributeError("a fault of ours")
