@@ -60,7 +60,7 @@ async def test_a_program_serves_prints_the_token_and_drains_at_the_signal(
 
 
 def test_what_cannot_be_served_is_said() -> None:
-    with pytest.raises(BadSetting, match="an Agent or an app of create_app, not a FastAPI"):
+    with pytest.raises(BadSetting, match="an app of create_app, not a value of type FastAPI"):
         # a program without a type checker
         farhand.serve(FastAPI())  # type: ignore[arg-type]
 

@@ -16,6 +16,9 @@ export default function Rendered({ text }: { text: string }): ReactNode {
 
 /** While an answer is written only its last section changes, and the others are not read again. */
 const Section = memo(function Section({ text }: { text: string }): ReactNode {
+  if (TOO_DEEP.test(text)) {
+    return <InBlock value><Code language={undefined}>{text}</Code></InBlock>;
+  }
   return <Markdown remarkPlugins={PLUGINS} components={COMPONENTS} urlTransform={addressOf}>{text}</Markdown>;
 });
 
@@ -57,6 +60,8 @@ interface Node {
 
 /** Lists in lists, 25 of them. More is nothing that anybody reads, and a few hundred bring a browser down. */
 const DEEPEST = 50;
+/** A line of so many marks takes the parser many seconds, so it is not even read. */
+const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){100}/m;
 
 /** What is nested deeper is shown as it was written. */
 function asTextIfTooDeep(): (root: Node, file: unknown) => void {
