@@ -59,8 +59,8 @@ function Page() {
     render: ({ interrupts, resolve }) => (
       <>
         {interrupts.map((one) => {
-          const Asked = one.reason === "input_required" ? Question : Approval;
-          return <Asked key={one.id} interrupt={one} answer={(payload) => resolve(payload, one.id)} />;
+          const InterruptCard = one.reason === "input_required" ? Question : Approval;
+          return <InterruptCard key={one.id} interrupt={one} answer={(payload) => resolve(payload, one.id)} />;
         })}
       </>
     ),
@@ -93,12 +93,12 @@ function Page() {
   );
 }
 
-interface Asked {
+interface CardProps {
   interrupt: Interrupt;
   answer: (payload: Record<string, unknown>) => void;
 }
 
-function Approval({ interrupt, answer }: Asked) {
+function Approval({ interrupt, answer }: CardProps) {
   // the answers are sent when every approval of the step has one; until then this card stays
   const [said, setSaid] = useState<string>();
   return (
@@ -112,7 +112,7 @@ function Approval({ interrupt, answer }: Asked) {
 }
 
 /** The fields that a tool asks for with `ask_form`. */
-function Question({ interrupt, answer }: Asked) {
+function Question({ interrupt, answer }: CardProps) {
   const [said, setSaid] = useState<string>();
   const form = interrupt.metadata?.["input"] as { schema: { properties: Record<string, Field>; required?: string[] } };
   const send = (event: FormEvent<HTMLFormElement>) => {
