@@ -33,7 +33,7 @@ from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.core.thread import File, Message, ResultsMessage, UserMessage
 from farhand.core.tool import Tool
-from farhand.errors import NameTaken, Unreadable
+from farhand.errors import NameTaken
 from farhand.eventlog.codec import Body, encode_body, encode_snapshot
 from farhand.eventlog.thread_cache import CachedThread, Key
 from farhand.store.base import Append, Lease, ThreadRow
@@ -54,8 +54,6 @@ class PendingCommand(Struct, Generic[T], eq=False):
     events: tuple[Event, ...] = ()
     # Any: not read before it is decided
     answer: Any = None
-    refused_at: tuple[int, float | None] | None = None
-    """The version, and the time of its append, on which the store last refused it."""
 
     @property
     def has_request(self) -> bool:
@@ -105,17 +103,6 @@ class ThreadBatch(Struct, eq=False):
         taken = NameTaken("This request id was used for another call.", hint="Use a new one.")
         fail([each for each in self.commands if each.has_request], taken)
         self.commands = [each for each in self.commands if not each.has_request]
-
-    def fail_stuck(self, decided_on: tuple[int, float | None]) -> None:
-        """The thread has moved on: whoever was refused on this very version before has read its log since,
-        and would be refused for ever."""
-        stuck = [each for each in self.commands if each.refused_at == decided_on]
-        if stuck:
-            broken = "The log of this thread does not reach the version that the store has."
-            fail(stuck, Unreadable(broken, hint="Run `farhand rebuild`."))
-            self.commands = [each for each in self.commands if each not in stuck]
-        for each in self.commands:
-            each.refused_at = decided_on
 
     def append(self, *, worker: str, lease_until: float, known_tools: set[str]) -> Append:
         owner, thread_id = self.cached.key
