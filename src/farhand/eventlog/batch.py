@@ -33,10 +33,13 @@ from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.core.thread import File, Message, ResultsMessage, UserMessage
 from farhand.core.tool import Tool
-from farhand.errors import NameTaken
+from farhand.errors import NameTaken, Unreadable
 from farhand.eventlog.codec import Body, encode_body, encode_snapshot
 from farhand.eventlog.thread_cache import CachedThread, Key
 from farhand.store.base import Append, Lease, ThreadRow
+
+REFUSALS = 8
+"""A thread may be deleted and created again while a command waits, but not this often."""
 
 T = TypeVar("T")
 Command = Callable[[ThreadState, float], Decision[T]]
@@ -54,6 +57,10 @@ class PendingCommand(Struct, Generic[T], eq=False):
     events: tuple[Event, ...] = ()
     # Any: not read before it is decided
     answer: Any = None
+    refused_on: tuple[int, float | None] | None = None
+    """The version, and the time of its append, on which the store last refused it."""
+    refusals: int = 0
+    """How often in a row the store has refused it on that version."""
 
     @property
     def has_request(self) -> bool:
@@ -103,6 +110,18 @@ class ThreadBatch(Struct, eq=False):
         taken = NameTaken("This request id was used for another call.", hint="Use a new one.")
         fail([each for each in self.commands if each.has_request], taken)
         self.commands = [each for each in self.commands if not each.has_request]
+
+    def fail_stuck(self, decided_on: tuple[int, float | None]) -> None:
+        """The thread has moved on. A command that is refused on the same version again and again, though the
+        log was read in between, would be refused for ever."""
+        for each in self.commands:
+            each.refusals = each.refusals + 1 if each.refused_on == decided_on else 1
+            each.refused_on = decided_on
+        stuck = [each for each in self.commands if each.refusals >= REFUSALS]
+        if stuck:
+            broken = "The log of this thread does not reach the version that the store has."
+            fail(stuck, Unreadable(broken, hint="Run `farhand rebuild`."))
+            self.commands = [each for each in self.commands if each not in stuck]
 
     def append(self, *, worker: str, lease_until: float, known_tools: set[str]) -> Append:
         owner, thread_id = self.cached.key

@@ -7,8 +7,8 @@ soon as it arrives, if its thread is cached; where others write too, just before
 cached state, which may be old. Each append names the thread version that it was decided on. The store refuses
 it if the thread has moved on: then the state is read again, and its commands are decided again. Of two
 different answers to one call, the second is decided on a call that is settled, and its sender gets `Conflict`
-with the winner. A refused version means that another process has appended, so the thread advances. Answers
-are returned and events published once they are durable.
+with the winner. A refused version means that another process has appended, so the thread advances; a command
+refused on one version again and again fails. Answers are returned and events published once they are durable.
 
 Where this process alone writes, its runs continue with decisions that are not durable yet
 (`decide_uncommitted`, `read_uncommitted`), so that a step does not wait for the disk. They show nothing of
@@ -372,7 +372,7 @@ class Threads:
                 self._known_tools.update([tool.version for tool in append.tools])
             case Moved():
                 # another process appended first: `_conclude` has the commands decided again
-                pass
+                batch.fail_stuck((append.version, append.last_at))
             case RequestTaken():
                 batch.fail_requests()
             case OutOfTime(now=now):

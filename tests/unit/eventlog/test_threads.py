@@ -21,7 +21,7 @@ from farhand.eventlog import batch, thread_cache
 from farhand.eventlog.batch import Command
 from farhand.eventlog.codec import encode_snapshot, fold_loaded
 from farhand.eventlog.threads import Threads
-from farhand.store.base import Append, AppendResult, Loaded, ThreadRow
+from farhand.store.base import Append, AppendResult, Loaded, Moved, ThreadRow
 from farhand.testing import FakeClock
 from tests.requirement import requirement
 from tests.unit.core.thread_builder import TIMEOUTS, said
@@ -87,6 +87,52 @@ async def test_two_workers_with_two_answers_have_one_winner(store: SharedStore) 
     ends = [row for row in (await store.load(ANN, "t1", after=0)).rows if b"call-settled" in row.body]
     assert len(ends) == 1
     assert loaded.calls["call_1"].outcome in (Success("a"), Success("b"))
+
+
+async def test_a_thread_whose_log_never_reaches_the_version_of_the_store_is_broken_and_no_other(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = Threads(store)
+    append, refused = store.append, 0
+
+    async def refuse(appends: Sequence[Append]) -> list[AppendResult]:
+        """As after a restore of some tables only: the row of this thread is ahead of its log."""
+        nonlocal refused
+        refused += any(each.thread_id == "odd" for each in appends)
+        if refused > 2 * batch.REFUSALS:
+            raise StoreDown("it would never end")
+        fine = iter(await append([each for each in appends if each.thread_id != "odd"]))
+        return [Moved(5) if each.thread_id == "odd" else next(fine) for each in appends]
+
+    monkeypatch.setattr(store, "append", refuse)
+    odd, fine = await asyncio.gather(
+        threads.decide(ANN, "odd", rename("Odd")),
+        threads.decide(ANN, "t1", rename("Fine")),
+        return_exceptions=True,
+    )
+    assert (type(odd), fine) == (Unreadable, None)
+    assert refused == batch.REFUSALS
+
+
+async def test_a_command_that_loses_every_race_is_decided_again_on_each_new_version(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = Threads(store), Threads(store)
+    append, races = store.append, 2 * batch.REFUSALS
+
+    async def be_late(appends: Sequence[Append]) -> list[AppendResult]:
+        nonlocal races
+        if races and appends[0].thread_id == "t1":
+            races -= 1
+            monkeypatch.setattr(store, "append", append)
+            await other.decide(ANN, "t1", rename(f"Faster {races}"))
+            monkeypatch.setattr(store, "append", be_late)
+        return await append(appends)
+
+    monkeypatch.setattr(store, "append", be_late)
+    await one.decide(ANN, "t1", rename("Late"))
+    assert races == 0
+    assert await other.read(ANN, "t1", lambda thread: thread.title) == "Late"
 
 
 async def test_an_old_cache_never_answers_without_asking_the_store(store: SharedStore) -> None:

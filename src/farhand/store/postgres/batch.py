@@ -180,8 +180,8 @@ JUDGE = f"""
     ), found AS MATERIALIZED (
         SELECT locked.*, {NOW.format("$25")} AS now FROM locked
         UNION ALL
-        SELECT wanted.*, thread_no, version, written_at, {NOW.format("$25")}
-        FROM wanted JOIN threads USING (tenant, subject, thread_id) WHERE wanted.body IS NULL
+        SELECT wanted.*, thread_no, coalesce(version, 0), written_at, {NOW.format("$25")}
+        FROM wanted LEFT JOIN threads USING (tenant, subject, thread_id) WHERE wanted.body IS NULL
         UNION ALL
         SELECT wanted.*, NULL, 0, NULL, {NOW.format("$25")} FROM wanted
         WHERE expected = 0 AND wanted.body IS NOT NULL AND place NOT IN (SELECT place FROM locked)

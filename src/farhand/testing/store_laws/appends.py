@@ -72,6 +72,18 @@ class AppendLaws(Laws):
             assert await fixture.try_append(body=b"") == Appended()
             assert await fixture.try_append(body=b"", not_after=fixture.clock.now() - 1) != Appended()
 
+    async def test_versions_are_asked_for_in_a_batch_that_writes_too(self) -> None:
+        async with self.opened() as fixture:
+            await fixture.append("t1")
+            results = await fixture.append_all(
+                fixture.new_append("t1", body=b"", version=1),
+                fixture.new_append("t2"),
+                fixture.new_append("missing", body=b"", version=0),
+                fixture.new_append("gone", body=b"", version=3),
+            )
+            assert results == [Appended(), Appended(), Appended(), Moved(0)]
+            assert await fixture.store.load(ANN, "missing") == Loaded(())
+
     async def test_time_limits_are_judged_by_the_clock_of_the_store(self) -> None:
         async with self.opened() as fixture:
             now = fixture.clock.now()
