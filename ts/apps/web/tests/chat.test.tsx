@@ -58,7 +58,7 @@ it("a call whose time is over is known by the record, not by its words", () => {
   const stored = { type: "tool-delete_file", toolCallId: "call_1", state: "output-error", errorText: "Zu spät.", outcome: "timed_out", afterSec: 60, tookMs: 60_004 };
   const thread: Thread = { id: "t", title: "", state: "done", messages: [{ id: "run_1", role: "assistant", parts: [stored] }], openCalls: [] };
   const calls = callsOf([answer(part("output-error", { errorText: "Zu spät." }))], factsOf(thread));
-  const known = { facts: factsOf(thread), ends: endsOf(thread), running: new Set<string>(), deliveries: new Map(), course: { state: "idle" } as const };
+  const known = { facts: factsOf(thread), ends: endsOf(thread), running: new Set<string>(), deliveries: new Map(), run: { state: "idle" } as const };
   const view = viewOf(known, calls.get("call_1")!, { seenOpen: new Set(), reasons: new Map() });
   expect(view).toMatchObject({ state: { name: "timed-out", afterSec: 60 }, tookMs: 60_004 });
 });
@@ -94,7 +94,7 @@ it("finished calls that follow each other are one list; open ones are left to th
     { type: "step-start" }, { type: "text", text: " " }, { type: "text", text: "Two." }, part("input-available", { toolCallId: "call_3" }),
   );
   const memory = { seenOpen: new Set<string>(), reasons: new Map<string, string>() };
-  const known = { facts: new Map(), running: new Set<string>(), deliveries: new Map(), course: { state: "idle" } as const };
+  const known = { facts: new Map(), running: new Set<string>(), deliveries: new Map(), run: { state: "idle" } as const };
   const views = new Map([...callsOf([message], new Map())].map(([id, call]) => [id, viewOf(known, call, memory)]));
   const blocks = blocksOf(message, views);
   expect(blocks.map((block) => (block.kind === "calls" ? block.views.map(({ call }) => call.id) : block.text))).toEqual(["One.", ["call_1", "call_2"], "Two."]);
@@ -131,14 +131,14 @@ it("what was said before an answer failed stays on the page, though the server d
   expect(recorded({ ...thread("failed"), runId: "run_2" }, [asked, said])).toEqual([asked]);
 });
 
-function talkOf(state: Conversation["state"], send = vi.fn(), stop = vi.fn()): Conversation {
+function conversationOf(state: Conversation["state"], send = vi.fn(), stop = vi.fn()): Conversation {
   const needsAnswers = state === "Waiting for you" || state === "Parked";
   return { state, needsAnswers, id: "t", send, stop, returned: "", host: { cards: [] } } as unknown as Conversation;
 }
 
 it("the box is off while answers are needed, and Stop always works", () => {
   const stop = vi.fn();
-  const { getByRole } = render(<Composer talk={talkOf("Waiting for you", vi.fn(), stop)} />);
+  const { getByRole } = render(<Composer talk={conversationOf("Waiting for you", vi.fn(), stop)} />);
   const box = getByRole("textbox", { name: "Message" }) as HTMLTextAreaElement;
   expect([box.readOnly, box.placeholder]).toEqual([true, "Answer above to continue"]);
   fireEvent.click(getByRole("button", { name: "Stop" }));
@@ -147,7 +147,7 @@ it("the box is off while answers are needed, and Stop always works", () => {
 
 it("Enter sends once, Shift and Enter and half-written words do not", () => {
   const send = vi.fn();
-  const { getByRole } = render(<Composer talk={talkOf("Done", send)} />);
+  const { getByRole } = render(<Composer talk={conversationOf("Done", send)} />);
   const box = getByRole("textbox", { name: "Message" });
   fireEvent.keyDown(box, { key: "Enter" });
   fireEvent.change(box, { target: { value: "  hello " } });
@@ -160,25 +160,25 @@ it("Enter sends once, Shift and Enter and half-written words do not", () => {
 
 it("what is entered before an answer is over is sent when it is, unless it is changed or stopped", () => {
   const send = vi.fn();
-  const { getByRole, queryByText, rerender } = render(<Composer talk={talkOf("Thinking", send)} />);
+  const { getByRole, queryByText, rerender } = render(<Composer talk={conversationOf("Thinking", send)} />);
   const box = getByRole("textbox", { name: "Message" });
   const enter = (text: string): void => {
     fireEvent.change(box, { target: { value: text } });
     fireEvent.keyDown(box, { key: "Enter" });
   };
   enter("stopped");
-  rerender(<Composer talk={talkOf("Stopped", send)} />);
-  rerender(<Composer talk={talkOf("Thinking", send)} />);
+  rerender(<Composer talk={conversationOf("Stopped", send)} />);
+  rerender(<Composer talk={conversationOf("Thinking", send)} />);
   enter("changed");
   fireEvent.change(box, { target: { value: "changed my mind" } });
-  rerender(<Composer talk={talkOf("Done", send)} />);
+  rerender(<Composer talk={conversationOf("Done", send)} />);
   expect(send).not.toHaveBeenCalled();
-  rerender(<Composer talk={talkOf("Running", send)} />);
+  rerender(<Composer talk={conversationOf("Running", send)} />);
   enter("next");
   expect(queryByText("Sent when this answer is complete")).not.toBeNull();
-  rerender(<Composer talk={talkOf("Done", send)} />);
-  rerender(<Composer talk={talkOf("Thinking", send)} />);
-  rerender(<Composer talk={talkOf("Done", send)} />);
+  rerender(<Composer talk={conversationOf("Done", send)} />);
+  rerender(<Composer talk={conversationOf("Thinking", send)} />);
+  rerender(<Composer talk={conversationOf("Done", send)} />);
   expect(send.mock.calls).toEqual([["next", []]]);
 });
 

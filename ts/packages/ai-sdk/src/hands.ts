@@ -1,12 +1,12 @@
 // The page's hands on a held stream: tools run here and are acked beside the stream, approvals are answered there, too.
-import { type Delivery, type HandlerMap, Hands, httpOf, type HttpOptions, type Keep, type OnUnknown } from "@farhand/client";
+import { type AnswerStorage, type Delivery, type HandlerMap, Hands, httpOf, type HttpOptions, type OnUnknown } from "@farhand/client";
 import type { AnswerableMessage } from "./auto-send.ts";
 
 export interface FarHandsOptions extends HttpOptions {
   readonly handlers: HandlerMap;
   readonly onUnknown?: OnUnknown;
   /** Where answers outlive a reload. */
-  readonly storage?: Keep;
+  readonly storage?: AnswerStorage;
   /** An answer has its receipt: a run that was parked goes on, so resume the stream unless it is open. */
   readonly onReceipt?: (delivery: Delivery, id: string) => void;
   readonly backOff?: (attempt: number) => number;
@@ -54,7 +54,7 @@ export class FarHands extends Hands {
 
   /** Answers without a receipt: those on their way, and those that the server refused. */
   get kept(): readonly { readonly id: string; readonly path: string; readonly body: string }[] {
-    return [...this.outbox.letters];
+    return [...this.outbox.pending];
   }
 
   async #see({ toolCallId, toolName, input }: ToolCall): Promise<void> {

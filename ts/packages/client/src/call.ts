@@ -28,44 +28,44 @@ export interface Message {
 }
 
 /** How the last answer stands. `parked`: saved, and it goes on when its open calls are answered. */
-export type Course =
+export type RunStatus =
   | { readonly state: "idle" | "running" | "parked" | "done" | "stopped" }
   | { readonly state: "failed"; readonly error: string };
 
-export interface Talk {
+export interface Conversation {
   readonly messages: readonly Message[];
   readonly calls: ReadonlyMap<string, Call>;
-  readonly course: Course;
+  readonly run: RunStatus;
 }
 
-export const SILENCE: Talk = { messages: [], calls: new Map(), course: { state: "idle" } };
+export const EMPTY_CONVERSATION: Conversation = { messages: [], calls: new Map(), run: { state: "idle" } };
 
-export function reduce(talk: Talk, chunk: Chunk): Talk {
+export function reduce(conversation: Conversation, chunk: Chunk): Conversation {
   switch (chunk.type) {
     case "start":
-      return begin(talk, chunk.messageId);
+      return begin(conversation, chunk.messageId);
     case "finish-step":
-      return finishStep(talk);
+      return finishStep(conversation);
     case "start-step":
-      return keep(talk, () => true);
+      return keep(conversation, () => true);
     case "text-end":
     case "reasoning-end":
     case "data-gap":
-      return talk;
+      return conversation;
     case "text-start":
     case "reasoning-start":
-      return addPart(talk, { type: chunk.type === "text-start" ? "text" : "reasoning", id: chunk.id, text: "" });
+      return addPart(conversation, { type: chunk.type === "text-start" ? "text" : "reasoning", id: chunk.id, text: "" });
     case "text-delta":
     case "reasoning-delta":
-      return addText(talk, chunk.id, chunk.delta);
+      return addText(conversation, chunk.id, chunk.delta);
     case "tool-input-start":
-      return show(talk, { id: chunk.toolCallId, tool: chunk.toolName, phase: "writing", text: "" });
+      return show(conversation, { id: chunk.toolCallId, tool: chunk.toolName, phase: "writing", text: "" });
     case "tool-input-delta":
-      return write(talk, chunk.toolCallId, chunk.inputTextDelta);
+      return write(conversation, chunk.toolCallId, chunk.inputTextDelta);
     case "tool-input-available":
-      return show(talk, { id: chunk.toolCallId, tool: chunk.toolName, phase: "ready", input: chunk.input });
+      return show(conversation, { id: chunk.toolCallId, tool: chunk.toolName, phase: "ready", input: chunk.input });
     case "tool-input-error":
-      return show(talk, {
+      return show(conversation, {
         id: chunk.toolCallId,
         tool: chunk.toolName,
         phase: "settled",
@@ -73,17 +73,17 @@ export function reduce(talk: Talk, chunk: Chunk): Talk {
         outcome: { kind: "failure", error: chunk.errorText },
       });
     case "tool-approval-request":
-      return ask(talk, chunk.toolCallId, chunk.approvalId);
+      return ask(conversation, chunk.toolCallId, chunk.approvalId);
     case "tool-output-available":
-      return settle(talk, chunk.toolCallId, { kind: "success", output: chunk.output });
+      return settle(conversation, chunk.toolCallId, { kind: "success", output: chunk.output });
     case "tool-output-error":
-      return settle(talk, chunk.toolCallId, { kind: "failure", error: chunk.errorText });
+      return settle(conversation, chunk.toolCallId, { kind: "failure", error: chunk.errorText });
     case "tool-output-denied":
-      return settle(talk, chunk.toolCallId, { kind: "denied" });
+      return settle(conversation, chunk.toolCallId, { kind: "denied" });
     case "error":
-      return { ...talk, course: { state: "failed", error: chunk.errorText } };
+      return { ...conversation, run: { state: "failed", error: chunk.errorText } };
     case "finish":
-      return end(talk, { state: COURSES[chunk.finishReason] ?? "done" });
+      return end(conversation, { state: RUN_STATUSES[chunk.finishReason] ?? "done" });
     default:
       return unreachable(chunk);
   }
@@ -98,91 +98,91 @@ export function isOpen(call: Call): boolean {
   return call.phase !== "writing" && call.phase !== "settled";
 }
 
-export function say(talk: Talk, id: string, text: string): Talk {
+export function say(conversation: Conversation, id: string, text: string): Conversation {
   const message: Message = { id, role: "user", parts: [{ type: "text", id, text }] };
-  return { ...talk, messages: [...talk.messages, message], course: { state: "running" } };
+  return { ...conversation, messages: [...conversation.messages, message], run: { state: "running" } };
 }
 
-const COURSES: Readonly<Record<string, "parked" | "stopped">> = { "tool-calls": "parked", other: "stopped" };
+const RUN_STATUSES: Readonly<Record<string, "parked" | "stopped">> = { "tool-calls": "parked", other: "stopped" };
 
 /** A `start` of a message that is there already is a replay of all of it; its calls stay what they were till then. */
-function begin(talk: Talk, id: string): Talk {
-  const others = talk.messages.filter((message) => message.id !== id);
-  return { ...talk, messages: [...others, { id, role: "assistant", parts: [] }], course: { state: "running" } };
+function begin(conversation: Conversation, id: string): Conversation {
+  const others = conversation.messages.filter((message) => message.id !== id);
+  return { ...conversation, messages: [...others, { id, role: "assistant", parts: [] }], run: { state: "running" } };
 }
 
 /** What was written out whole and neither handed out nor asked about is in somebody else's hands. */
-function finishStep(talk: Talk): Talk {
-  const calls = [...talk.calls].map(([id, call]): [string, Call] => {
+function finishStep(conversation: Conversation): Conversation {
+  const calls = [...conversation.calls].map(([id, call]): [string, Call] => {
     const input = call.phase === "writing" ? objectOf(call.text) : undefined;
     return [id, input === undefined ? call : { id, tool: call.tool, phase: "taken", input }];
   });
-  return { ...talk, calls: new Map(calls) };
+  return { ...conversation, calls: new Map(calls) };
 }
 
 /** Without calls that the model never wrote to their end: their step was discarded, or has ended. */
-function keep(talk: Talk, isShown: (id: string) => boolean): Talk {
-  return { ...talk, calls: new Map([...talk.calls].filter(([id, { phase }]) => phase !== "writing" && isShown(id))) };
+function keep(conversation: Conversation, isShown: (id: string) => boolean): Conversation {
+  return { ...conversation, calls: new Map([...conversation.calls].filter(([id, { phase }]) => phase !== "writing" && isShown(id))) };
 }
 
 /** Calls of a discarded step are in no message any more. */
-function end(talk: Talk, course: Course): Talk {
-  const shown = new Set(talk.messages.flatMap(({ parts }) => parts.map((part) => part.type === "call" && part.callId)));
-  return { ...keep(talk, (id) => shown.has(id)), course };
+function end(conversation: Conversation, run: RunStatus): Conversation {
+  const shown = new Set(conversation.messages.flatMap(({ parts }) => parts.map((part) => part.type === "call" && part.callId)));
+  return { ...keep(conversation, (id) => shown.has(id)), run };
 }
 
-function addPart(talk: Talk, part: Part): Talk {
-  const last = talk.messages.at(-1);
+function addPart(conversation: Conversation, part: Part): Conversation {
+  const last = conversation.messages.at(-1);
   if (last?.role !== "assistant") {
-    return talk;
+    return conversation;
   }
-  return { ...talk, messages: talk.messages.with(-1, { ...last, parts: [...last.parts, part] }) };
+  return { ...conversation, messages: conversation.messages.with(-1, { ...last, parts: [...last.parts, part] }) };
 }
 
-function addText(talk: Talk, id: string, delta: string): Talk {
-  const last = talk.messages.at(-1);
+function addText(conversation: Conversation, id: string, delta: string): Conversation {
+  const last = conversation.messages.at(-1);
   const at = last?.parts.findLastIndex((part) => part.type !== "call" && part.id === id) ?? -1;
   const part = last?.parts[at];
   if (last === undefined || part === undefined || part.type === "call") {
-    return talk;
+    return conversation;
   }
   const parts = last.parts.with(at, { ...part, text: part.text + delta });
-  return { ...talk, messages: talk.messages.with(-1, { ...last, parts }) };
+  return { ...conversation, messages: conversation.messages.with(-1, { ...last, parts }) };
 }
 
 const RANKS = { writing: 0, taken: 1, asking: 1, ready: 1, settled: 2 } as const;
 
-function show(talk: Talk, call: Call): Talk {
+function show(conversation: Conversation, call: Call): Conversation {
   // without an id there is nothing that an answer could be addressed to
   if (call.id === "") {
-    return talk;
+    return conversation;
   }
-  const known = talk.calls.get(call.id);
+  const known = conversation.calls.get(call.id);
   const isOlder = known !== undefined && RANKS[known.phase] > RANKS[call.phase];
-  const next = isOlder ? talk : { ...talk, calls: new Map(talk.calls).set(call.id, call) };
-  const shown = talk.messages.at(-1)?.parts.some((part) => part.type === "call" && part.callId === call.id);
+  const next = isOlder ? conversation : { ...conversation, calls: new Map(conversation.calls).set(call.id, call) };
+  const shown = conversation.messages.at(-1)?.parts.some((part) => part.type === "call" && part.callId === call.id);
   return shown === true ? next : addPart(next, { type: "call", callId: call.id });
 }
 
-function write(talk: Talk, id: string, delta: string): Talk {
-  const call = talk.calls.get(id);
-  return call?.phase === "writing" ? show(talk, { ...call, text: call.text + delta }) : talk;
+function write(conversation: Conversation, id: string, delta: string): Conversation {
+  const call = conversation.calls.get(id);
+  return call?.phase === "writing" ? show(conversation, { ...call, text: call.text + delta }) : conversation;
 }
 
-function ask(talk: Talk, id: string, approvalId: string): Talk {
-  const call = talk.calls.get(id);
+function ask(conversation: Conversation, id: string, approvalId: string): Conversation {
+  const call = conversation.calls.get(id);
   if (call === undefined || call.phase === "settled") {
-    return talk;
+    return conversation;
   }
-  return show(talk, { id, tool: call.tool, phase: "asking", input: writtenInput(call), approvalId });
+  return show(conversation, { id, tool: call.tool, phase: "asking", input: writtenInput(call), approvalId });
 }
 
-function settle(talk: Talk, id: string, outcome: Outcome): Talk {
-  const call = talk.calls.get(id);
+function settle(conversation: Conversation, id: string, outcome: Outcome): Conversation {
+  const call = conversation.calls.get(id);
   if (call === undefined) {
-    return talk;
+    return conversation;
   }
-  return show(talk, { id, tool: call.tool, phase: "settled", input: writtenInput(call), outcome });
+  return show(conversation, { id, tool: call.tool, phase: "settled", input: writtenInput(call), outcome });
 }
 
 /** Written out whole before an approval and in replays; a text that is cut shows as nothing. */

@@ -3,7 +3,7 @@
 import type { Ack, ApproveRequest, Outcome } from "@farhand/protocol";
 import { Executor, type HandlerMap, type OnUnknown } from "./executor.ts";
 import type { Http } from "./http.ts";
-import { type Keep, Outbox } from "./outbox.ts";
+import { type AnswerStorage, Outbox } from "./outbox.ts";
 import { randomId } from "./random-id.ts";
 import { backOff, Timers } from "./wait.ts";
 
@@ -15,14 +15,14 @@ export interface Decision {
 }
 
 /** What a page or a person can answer a call with. */
-export type Given = Extract<Outcome, { kind: "success" | "failure" }>;
+export type AnswerOutcome = Extract<Outcome, { kind: "success" | "failure" }>;
 
 export interface HandsOptions {
   readonly handlers?: HandlerMap;
   /** A frontend call without a handler: it fails, unless told otherwise. */
   readonly onUnknown?: OnUnknown;
   /** Where answers outlive a reload: the page's session, unless told otherwise; null for nowhere. */
-  readonly storage?: Keep | null;
+  readonly storage?: AnswerStorage | null;
   readonly backOff?: (attempt: number) => number;
   /** How long after "taken" to ask again: the page that took it may be gone. */
   readonly askAgainMs?: number;
@@ -61,7 +61,7 @@ export class Hands {
   };
 
   /** Answers a call as a person does: what does not fit its tool is refused and can be changed. The first answer to a call goes out; false if it has one. */
-  answer(callId: string, outcome: Given, how: Pick<Ack, "onlyIfFits"> = { onlyIfFits: true }): boolean {
+  answer(callId: string, outcome: AnswerOutcome, how: Pick<Ack, "onlyIfFits"> = { onlyIfFits: true }): boolean {
     const told = outcome.kind === "success" ? ({ status: "success", output: outcome.output ?? null } as const) : ({ status: "failed", errorText: outcome.error } as const);
     return this.#put(callId, "ack", { toolCallId: callId, ...told, ...how } satisfies Ack);
   }
@@ -102,7 +102,7 @@ export class Hands {
   }
 }
 
-export function storageOf(storage: Keep | null | undefined): Keep | undefined {
+export function storageOf(storage: AnswerStorage | null | undefined): AnswerStorage | undefined {
   try {
     return storage === null ? undefined : (storage ?? globalThis.sessionStorage);
   } catch {

@@ -1,12 +1,12 @@
 export type { OpenCall, Outcome, Thread, ThreadPage } from "@farhand/protocol";
-export { type Call, type Course, inputOf, isOpen, type Message, type Part, reduce, SILENCE, type Talk } from "./call.ts";
+export { type Call, type Conversation, EMPTY_CONVERSATION, inputOf, isOpen, type Message, type Part, reduce, type RunStatus } from "./call.ts";
 export { connect, type ConnectOptions, type Hand, type HandState } from "./connect.ts";
 export { Executor, type Handler, type HandlerContext, type HandlerMap, type OnUnknown } from "./executor.ts";
 export { type FeedOptions, readFeed } from "./feed.ts";
-export { type Decision, type Given, Hands, type HandsOptions } from "./hands.ts";
+export { type AnswerOutcome, type Decision, Hands, type HandsOptions } from "./hands.ts";
 export { type Http, httpOf, type HttpOptions } from "./http.ts";
 export { offer, type Offer, type OfferOptions, type OfferState } from "./offer.ts";
-export { type Delivery, type Keep, type Letter, Outbox } from "./outbox.ts";
+export { type AnswerStorage, type Delivery, Outbox, type PendingAnswer } from "./outbox.ts";
 export { fitting, type JsonSchema, Program, type ProgramEnd, type ProgramOptions, type ProgramTool, TEXT_BYTES, type ToolContext, type ToolOptions } from "./program.ts";
 export { randomId } from "./random-id.ts";
 export { type FeedEvent, SharedFeed } from "./shared-feed.ts";

@@ -6,14 +6,14 @@ import { parsed } from "./json.ts";
 import { backOff, Timers } from "./wait.ts";
 
 /** An answer as it is sent: the same payload each time. `id` is the call's or the approval's. */
-export interface Letter {
+export interface PendingAnswer {
   readonly id: string;
   readonly path: string;
   readonly body: string;
 }
 
 /** When, for which server and under which sign-in it was given, and what the server said to it, if that was a refusal. */
-interface Kept extends Letter {
+interface StoredAnswer extends PendingAnswer {
   readonly url: string;
   readonly at: number;
   readonly signIn: string;
@@ -36,23 +36,23 @@ export type Delivery =
 
 type Refusal = { readonly state: "refused"; readonly status: number; readonly reason: string };
 
-export type Keep = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
+export type AnswerStorage = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
 
 export interface OutboxOptions {
   readonly http: Http;
   /** Where answers outlive a reload; without it they live as long as the page. */
-  readonly storage?: Keep | undefined;
+  readonly storage?: AnswerStorage | undefined;
   readonly backOff?: ((attempt: number) => number) | undefined;
   readonly onChange: (id: string) => void;
-  /** How a letter is sent and its answer read; on the ack wire, unless told otherwise. */
-  readonly send?: (letter: Letter) => Promise<Answer>;
+  /** How an answer is sent and its receipt read; on the ack wire, unless told otherwise. */
+  readonly send?: (answer: PendingAnswer) => Promise<Answer>;
 }
 
 /** Answers that were taken back, as they were sent. Every outbox of the page may have found them in the storage. */
 const RETRACTED = new Set<string>();
 
 export class Outbox {
-  readonly #letters = new Map<string, Kept>();
+  readonly #pending = new Map<string, StoredAnswer>();
   readonly #deliveries = new Map<string, Delivery>();
   readonly #timers = new Timers();
 
@@ -63,51 +63,51 @@ export class Outbox {
   }
 
   /** What has no receipt yet, oldest first: somebody may want to see what it says. */
-  get letters(): Iterable<Letter> {
-    return this.#letters.values();
+  get pending(): Iterable<PendingAnswer> {
+    return this.#pending.values();
   }
 
   /** Sends what a former life of the page could not deliver; not what was refused, and no approval of another sign-in. */
   recover(): void {
-    for (const letter of kept(this.options.storage)) {
+    for (const answer of storedAnswers(this.options.storage)) {
       // a page may have threads of several servers: an answer is for the one that asked
-      if (letter.url === this.options.http.url && this.#isFree(letter)) {
-        this.#letters.set(letter.id, letter);
-        letter.refused ? this.#refuse(letter, letter.refused) : void this.#send(letter, 0);
+      if (answer.url === this.options.http.url && this.#isFree(answer)) {
+        this.#pending.set(answer.id, answer);
+        answer.refused ? this.#refuse(answer, answer.refused) : void this.#send(answer, 0);
       }
     }
   }
 
   /** The first answer to a call is the one that goes out: false if there is one already. */
-  put(letter: Letter): boolean {
-    if (!this.#isFree(letter)) {
+  put(answer: PendingAnswer): boolean {
+    if (!this.#isFree(answer)) {
       return false;
     }
     const { url, signIn } = this.options.http;
-    const given = { ...letter, url, at: Date.now(), signIn: signIn() };
-    this.#letters.set(letter.id, given);
-    keep(this.options.storage, letter.id, given);
-    RETRACTED.delete(letter.body);
+    const given = { ...answer, url, at: Date.now(), signIn: signIn() };
+    this.#pending.set(answer.id, given);
+    keep(this.options.storage, answer.id, given);
+    RETRACTED.delete(answer.body);
     void this.#send(given, 0);
     return true;
   }
 
-  #isFree({ id }: Letter): boolean {
-    return !this.#letters.has(id) && this.#deliveries.get(id)?.state !== "settled";
+  #isFree({ id }: PendingAnswer): boolean {
+    return !this.#pending.has(id) && this.#deliveries.get(id)?.state !== "settled";
   }
 
   /** Sends at once what waits for its next attempt, or what was refused. */
   retry(id: string): void {
-    const letter = this.#letters.get(id);
+    const answer = this.#pending.get(id);
     // one that is on its way is not sent twice; of one that has its receipt there is none
-    if (letter !== undefined && this.#deliveries.get(id)?.state !== "sending") {
+    if (answer !== undefined && this.#deliveries.get(id)?.state !== "sending") {
       this.#timers.clear(id);
-      void this.#send(letter, 0);
+      void this.#send(answer, 0);
     }
   }
 
   retryAll(): void {
-    this.#letters.forEach((_, id) => this.#deliveries.get(id)?.state === "undelivered" && this.retry(id));
+    this.#pending.forEach((_, id) => this.#deliveries.get(id)?.state === "undelivered" && this.retry(id));
   }
 
   /** Takes an answer back that is not on its way at this moment; it may have arrived all the same. */
@@ -116,7 +116,7 @@ export class Outbox {
       return false;
     }
     this.#timers.clear(id);
-    RETRACTED.add(this.#letters.get(id)?.body ?? "");
+    RETRACTED.add(this.#pending.get(id)?.body ?? "");
     keep(this.options.storage, id);
     this.#drop(id);
     return true;
@@ -125,64 +125,64 @@ export class Outbox {
   /** Ends all attempts; what is kept stays kept. */
   close(): void {
     this.#timers.close();
-    this.#letters.clear();
+    this.#pending.clear();
   }
 
-  async #send(letter: Kept, attempt: number): Promise<void> {
-    if (RETRACTED.has(letter.body)) {
-      this.#drop(letter.id);
+  async #send(answer: StoredAnswer, attempt: number): Promise<void> {
+    if (RETRACTED.has(answer.body)) {
+      this.#drop(answer.id);
       return;
     }
-    if (!this.#holds(letter)) {
-      this.#refuse(letter, TOO_OLD);
+    if (!this.#holds(answer)) {
+      this.#refuse(answer, TOO_OLD);
       return;
     }
-    this.#tell(letter.id, { state: "sending" });
+    this.#tell(answer.id, { state: "sending" });
     const { http, send } = this.options;
-    const answer = await (send?.(letter) ?? ask(http, letter.path, letter.body));
-    if (this.#letters.get(letter.id) !== letter) {
+    const reply = await (send?.(answer) ?? ask(http, answer.path, answer.body));
+    if (this.#pending.get(answer.id) !== answer) {
       return;
     }
-    if (answer.kind === "unreachable" || answer.status >= 500) {
-      this.#later(letter, attempt, answer);
+    if (reply.kind === "unreachable" || reply.status >= 500) {
+      this.#later(answer, attempt, reply);
       return;
     }
-    const delivery = deliveryOf(answer.status, answer.body);
+    const delivery = deliveryOf(reply.status, reply.body);
     if (delivery.state === "refused") {
-      this.#refuse(letter, delivery);
+      this.#refuse(answer, delivery);
       return;
     }
-    this.#forget(letter.id);
-    this.#tell(letter.id, delivery);
+    this.#forget(answer.id);
+    this.#tell(answer.id, delivery);
   }
 
   #drop(id: string): void {
-    this.#letters.delete(id);
+    this.#pending.delete(id);
     this.#deliveries.delete(id);
     this.options.onChange(id);
   }
 
   /** Whether it may still be sent without another press. */
-  #holds(letter: Kept): boolean {
-    const age = Date.now() - letter.at;
-    return !isApproval(letter) || (age >= 0 && age < APPROVAL_HOLDS_MS && letter.signIn === this.options.http.signIn());
+  #holds(answer: StoredAnswer): boolean {
+    const age = Date.now() - answer.at;
+    return !isApproval(answer) || (age >= 0 && age < APPROVAL_HOLDS_MS && answer.signIn === this.options.http.signIn());
   }
 
   /** An approval that was not taken is forgotten, and asked for again; another answer is kept for whoever wants to try it again. */
-  #refuse(letter: Kept, refused: Refusal): void {
-    isApproval(letter) ? this.#forget(letter.id) : keep(this.options.storage, letter.id, { ...letter, refused });
-    this.#tell(letter.id, refused);
+  #refuse(answer: StoredAnswer, refused: Refusal): void {
+    isApproval(answer) ? this.#forget(answer.id) : keep(this.options.storage, answer.id, { ...answer, refused });
+    this.#tell(answer.id, refused);
   }
 
-  #later(letter: Kept, attempt: number, answer: Answer): void {
-    const asked = answer.kind === "answered" ? answer.retryAfterMs : 0;
+  #later(answer: StoredAnswer, attempt: number, reply: Answer): void {
+    const asked = reply.kind === "answered" ? reply.retryAfterMs : 0;
     const delay = Math.max((this.options.backOff ?? backOff)(attempt), asked);
-    this.#timers.set(letter.id, delay, () => void this.#send(letter, attempt + 1));
-    this.#tell(letter.id, { state: "undelivered", retryAt: Date.now() + delay });
+    this.#timers.set(answer.id, delay, () => void this.#send(answer, attempt + 1));
+    this.#tell(answer.id, { state: "undelivered", retryAt: Date.now() + delay });
   }
 
   #forget(id: string): void {
-    this.#letters.delete(id);
+    this.#pending.delete(id);
     keep(this.options.storage, id);
   }
 
@@ -194,7 +194,7 @@ export class Outbox {
 
 const TOO_OLD: Refusal = { state: "refused", status: 0, reason: "Your answer did not reach the server." };
 
-function isApproval({ path }: Letter): boolean {
+function isApproval({ path }: PendingAnswer): boolean {
   return path === APPROVE;
 }
 
@@ -215,25 +215,25 @@ const PREFIX = "farhand:answer:";
 const APPROVE = "/api/tools/approve";
 const PATHS = ["/api/tools/ack", APPROVE];
 
-function kept(storage: Keep | undefined): Kept[] {
+function storedAnswers(storage: AnswerStorage | undefined): StoredAnswer[] {
   const keys = Array.from({ length: storage?.length ?? 0 }, (_, index) => storage?.key(index) ?? "");
   return keys.flatMap((key) => {
-    const letter = letterOf(storage?.getItem(key) ?? "");
-    return letter !== undefined && PREFIX + letter.id === key ? [letter] : [];
+    const answer = storedAnswerOf(storage?.getItem(key) ?? "");
+    return answer !== undefined && PREFIX + answer.id === key ? [answer] : [];
   });
 }
 
-function letterOf(text: string): Kept | undefined {
-  const letter = (parsed(text) ?? {}) as Kept;
+function storedAnswerOf(text: string): StoredAnswer | undefined {
+  const answer = (parsed(text) ?? {}) as StoredAnswer;
   // only where answers go: whoever can write to the storage must not choose an address. A page that cannot tell one sign-in
   // from another does not know whose yes it would repeat
-  return typeof letter.body === "string" && PATHS.includes(letter.path) ? { ...letter, signIn: letter.signIn || "unknown" } : undefined;
+  return typeof answer.body === "string" && PATHS.includes(answer.path) ? { ...answer, signIn: answer.signIn || "unknown" } : undefined;
 }
 
-/** Without a letter the one of this id is forgotten. */
-function keep(storage: Keep | undefined, id: string, letter?: Kept): void {
+/** Without an answer the one of this id is forgotten. */
+function keep(storage: AnswerStorage | undefined, id: string, answer?: StoredAnswer): void {
   try {
-    letter ? storage?.setItem(PREFIX + id, JSON.stringify(letter)) : storage?.removeItem(PREFIX + id);
+    answer ? storage?.setItem(PREFIX + id, JSON.stringify(answer)) : storage?.removeItem(PREFIX + id);
   } catch {
     // full or forbidden: the answer still lives as long as the page
   }

@@ -4,7 +4,7 @@ import type { ClientToolProgress, ClientToolResult, OfferedTool, RegisterTools, 
 import { Executor, type Handler, type HandlerContext } from "./executor.ts";
 import { type Answer, ask, type Http, reasonOf } from "./http.ts";
 import { parsed } from "./json.ts";
-import { type Letter, Outbox } from "./outbox.ts";
+import { Outbox, type PendingAnswer } from "./outbox.ts";
 import { randomId } from "./random-id.ts";
 import { accepted, answered, events } from "./sse.ts";
 import { Cut, Refused } from "./transport.ts";
@@ -101,7 +101,7 @@ export class Program {
     const { http, clientID, tools } = options;
     this.#who = { clientID, holder: `${clientID}.p${randomId()}` };
     this.#offered = [...tools].map(([id, { run: _, ...tool }]) => ({ id, ...tool }));
-    this.#outbox = new Outbox({ http, backOff: soon, send: (letter) => this.#send(letter), onChange: (id) => this.#delivered(id) });
+    this.#outbox = new Outbox({ http, backOff: soon, send: (answer) => this.#send(answer), onChange: (id) => this.#delivered(id) });
     this.#executor = new Executor({
       http,
       handlers: Object.fromEntries([...tools].map(([name, tool]) => [name, this.#handlerFor(tool)])),
@@ -276,7 +276,7 @@ export class Program {
   }
 
   /** What the client-tools wire says to a result, in the words of the ack wire. */
-  async #send({ path, body }: Letter): Promise<Answer> {
+  async #send({ path, body }: PendingAnswer): Promise<Answer> {
     const answer = await ask(this.options.http, path, body);
     if (answer.kind === "unreachable" || isPassing(answer.status)) {
       return { ...answer, status: 503 } as Answer;

@@ -1,10 +1,10 @@
 // What the server keeps of a thread, as a page's own picture of it.
 import type { OpenCall, Outcome, Thread, UIPart } from "@farhand/protocol";
-import type { Call, Course, Input, Message, Part, Talk } from "./call.ts";
+import type { Call, Conversation, Input, Message, Part, RunStatus } from "./call.ts";
 
 type Facts = ReadonlyMap<string, OpenCall>;
 
-export function talkOf(thread: Thread, facts: Facts): Talk {
+export function conversationOf(thread: Thread, facts: Facts): Conversation {
   const parts = thread.messages.flatMap((message) => message.parts);
   const calls = new Map(parts.flatMap((part): [string, Call][] => (part.toolCallId === undefined ? [] : [[part.toolCallId, callOf(part, part.toolCallId, facts)]])));
   const messages = thread.messages.map((message) => ({
@@ -12,16 +12,16 @@ export function talkOf(thread: Thread, facts: Facts): Talk {
     role: message.role === "user" ? ("user" as const) : ("assistant" as const),
     parts: message.parts.flatMap((part, index) => partOf(part, `${message.id}-${index}`)),
   })) satisfies Message[];
-  return { messages, calls, course: courseOf(thread.state) };
+  return { messages, calls, run: runStatusOf(thread.state) };
 }
 
 /** What is stored, and after it what a page has heard since it asked for it. */
-export function joined(stored: Talk, heard: Talk): Talk {
+export function joined(stored: Conversation, heard: Conversation): Conversation {
   const known = new Set(heard.messages.map(({ id }) => id));
   return {
     messages: [...stored.messages.filter(({ id }) => !known.has(id)), ...heard.messages],
     calls: new Map([...stored.calls, ...heard.calls]),
-    course: heard.course,
+    run: heard.run,
   };
 }
 
@@ -68,7 +68,7 @@ function errorOf({ outcome, afterSec, errorText = "" }: UIPart): Outcome {
   }
 }
 
-function courseOf(state: string): Course {
+function runStatusOf(state: string): RunStatus {
   switch (state) {
     case "running":
     case "done":

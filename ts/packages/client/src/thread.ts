@@ -2,14 +2,14 @@
 // what is asked when; each part's own rules stand in its own file.
 import type { OpenCall, Thread } from "@farhand/protocol";
 import { isOpenCall, isThread } from "@farhand/protocol";
-import { isOpen, reduce, say, SILENCE, type Talk } from "./call.ts";
+import { type Conversation, EMPTY_CONVERSATION, isOpen, reduce, say } from "./call.ts";
 import { readFeed } from "./feed.ts";
 import { Hands, type HandsOptions } from "./hands.ts";
 import { ask, httpOf, type HttpOptions } from "./http.ts";
 import type { Delivery } from "./outbox.ts";
 import { randomId } from "./random-id.ts";
 import { sseTransport } from "./sse.ts";
-import { joined, talkOf } from "./stored.ts";
+import { conversationOf, joined } from "./stored.ts";
 import { Cut, type Frames, Refused, START, type Transport } from "./transport.ts";
 import { pause } from "./wait.ts";
 
@@ -24,7 +24,7 @@ export type Connection =
   | { readonly state: "lost"; readonly retryAt: number }
   | { readonly state: "refused"; readonly status: number; readonly reason: string };
 
-export interface ThreadState extends Talk {
+export interface ThreadState extends Conversation {
   /** What the server says of open calls: card, deadline, executor. */
   readonly facts: ReadonlyMap<string, OpenCall>;
   /** Calls that run in this page now. */
@@ -44,7 +44,7 @@ type Ending = "ended" | "nothing" | "refused" | Cut;
 export class LiveThread extends Hands {
   readonly id: string;
   readonly #transport: Transport;
-  #talk: Talk = SILENCE;
+  #conversation: Conversation = EMPTY_CONVERSATION;
   #facts: ReadonlyMap<string, OpenCall> = new Map();
   #connection: Connection = { state: "closed" };
   #state: ThreadState | undefined;
@@ -69,7 +69,7 @@ export class LiveThread extends Hands {
   /** The same object until something changes. */
   get state(): ThreadState {
     this.#state ??= {
-      ...this.#talk,
+      ...this.#conversation,
       facts: this.#facts,
       running: new Set(this.executor.running),
       deliveries: new Map(this.outbox.deliveries),
@@ -87,7 +87,7 @@ export class LiveThread extends Hands {
 
   send(text: string): void {
     const id = randomId();
-    this.#talk = say(this.#talk, id, text);
+    this.#conversation = say(this.#conversation, id, text);
     this.#position = START;
     this.changed();
     const message = { id, role: "user", parts: [{ type: "text", text }] } as const;
@@ -138,11 +138,11 @@ export class LiveThread extends Hands {
         attempt = before === this.#position ? attempt + 1 : 0;
         await this.#pause(Math.max(this.backOff(attempt), how.retryAfterMs), reading.signal);
         // a post that was never answered is posted again, under the same id; one that was is read on
-        opening = this.#talk.messages.at(-1)?.role === "user" ? opening : this.#rest;
+        opening = this.#conversation.messages.at(-1)?.role === "user" ? opening : this.#rest;
         continue;
       }
       // a server that restarts says so in an error, and the run goes on elsewhere: look once before believing it
-      const doubtful: boolean = how === "ended" && this.#talk.course.state === "failed" && !doubted;
+      const doubtful: boolean = how === "ended" && this.#conversation.run.state === "failed" && !doubted;
       doubted ||= doubtful;
       opening = doubtful || (this.#again && how !== "refused") ? this.#rest : undefined;
       this.#again = false;
@@ -154,7 +154,7 @@ export class LiveThread extends Hands {
   }
 
   get #isParked(): boolean {
-    return this.#talk.course.state === "parked";
+    return this.#conversation.run.state === "parked";
   }
 
   async #watch(): Promise<void> {
@@ -185,7 +185,7 @@ export class LiveThread extends Hands {
         if (signal.aborted) {
           return "refused";
         }
-        this.#talk = reduce(this.#talk, chunk);
+        this.#conversation = reduce(this.#conversation, chunk);
         this.#position = position ?? this.#position;
         this.#look();
       }
@@ -206,7 +206,7 @@ export class LiveThread extends Hands {
     }
     const status = error instanceof Refused ? error.status : 0;
     const reason = (error as Error).message;
-    this.#talk = { ...this.#talk, course: { state: "failed", error: reason } };
+    this.#conversation = { ...this.#conversation, run: { state: "failed", error: reason } };
     this.#connect({ state: "refused", status, reason });
     return "refused";
   }
@@ -226,7 +226,7 @@ export class LiveThread extends Hands {
 
   /** What changed may be for the executor; of calls without a handler the server says who they are for. */
   #look(): void {
-    for (const call of this.#talk.calls.values()) {
+    for (const call of this.#conversation.calls.values()) {
       if (!this.outbox.deliveries.has(call.id)) {
         this.executor.see(call, { frontend: this.#facts.get(call.id)?.executor === "frontend" });
       }
@@ -242,7 +242,7 @@ export class LiveThread extends Hands {
 
   /** Open calls, in their phase, of which the server was not asked yet who they are for. */
   #unknown(): string[] {
-    const open = [...this.#talk.calls.values()].filter((call) => isOpen(call) && (call.phase === "taken" || !this.executor.handles(call.tool)));
+    const open = [...this.#conversation.calls.values()].filter((call) => isOpen(call) && (call.phase === "taken" || !this.executor.handles(call.tool)));
     return open.map((call) => `${call.phase} ${call.id}`).filter((name) => !this.#learned.has(name));
   }
 
@@ -264,17 +264,17 @@ export class LiveThread extends Hands {
   }
 
   async #load(): Promise<void> {
-    const before = this.#talk;
+    const before = this.#conversation;
     const thread = await this.#stored();
     if (thread === undefined) {
       return;
     }
     this.#know(thread);
-    const now = this.#talk;
-    const talk = talkOf(thread, this.#facts);
-    const isFailed = talk.course.state === "failed" && now.course.state === "failed";
+    const now = this.#conversation;
+    const conversation = conversationOf(thread, this.#facts);
+    const isFailed = conversation.run.state === "failed" && now.run.state === "failed";
     // what was said meanwhile goes on, after what is stored; and why it failed the page may have heard
-    this.#talk = now !== before ? joined(talk, now) : isFailed ? { ...talk, course: now.course } : talk;
+    this.#conversation = now !== before ? joined(conversation, now) : isFailed ? { ...conversation, run: now.run } : conversation;
     this.changed();
   }
 
@@ -298,7 +298,7 @@ export class LiveThread extends Hands {
   protected override changed(id?: string): void {
     this.#state = undefined;
     super.changed();
-    const { state } = this.#talk.course;
+    const { state } = this.#conversation.run;
     const isOver = this.#connection.state === "open" || state === "done" || state === "stopped";
     if (id !== undefined && this.outbox.deliveries.get(id)?.state === "settled" && !isOver) {
       this.resume();

@@ -20,7 +20,7 @@ it("a stream that is cut is read on from where the page stands, and no text come
   plug.pull();
   await becomes(({ connection }) => resumes().length === 2 && connection.state === "open", "the second resume");
   here.server.openGate(subject, "text");
-  await becomes(({ course }) => course.state === "done", "the end");
+  await becomes(({ run }) => run.state === "done", "the end");
   expect(lines(thread.state)).toEqual([`user: story ${subject}`, `assistant: Once upon a time there was ${subject}.`]);
   // only the rest is asked for
   expect(resumes().filter((each) => each.endsWith("after=0.0"))).toEqual([]);
@@ -100,7 +100,7 @@ it("what the server refuses is shown and never repeated by itself", async () => 
   expect(thread.discard(callId)).toBe(true);
   expect(storage.length).toBe(0);
   thread.answer(callId, { kind: "success", output: "short" });
-  await becomes(({ course }) => course.state === "done", "the end");
+  await becomes(({ run }) => run.state === "done", "the end");
 });
 
 it("who answers a call that somebody else has answered is told so", async () => {

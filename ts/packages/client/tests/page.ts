@@ -2,11 +2,11 @@
 import { afterAll } from "vitest";
 import { fresh, type Scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
-import { type Keep, LiveThread, type ThreadOptions, type ThreadState } from "../src/index.ts";
+import { type AnswerStorage, LiveThread, type ThreadOptions, type ThreadState } from "../src/index.ts";
 
 export interface Page {
   readonly thread: LiveThread;
-  readonly storage: Keep;
+  readonly storage: AnswerStorage;
   /** Method and path of every request, in order. */
   readonly requests: readonly string[];
   readonly bodies: readonly string[];
@@ -20,7 +20,7 @@ export function pages(scene: Scene): (options?: Partial<ThreadOptions>) => Page 
   return (options = {}) => {
     const requests: string[] = [];
     const bodies: string[] = [];
-    const storage = (options.storage ?? new Memory()) as Keep;
+    const storage = (options.storage ?? new Memory()) as AnswerStorage;
     const lookedOn: typeof fetch = (input, init) => {
       requests.push(`${init?.method ?? "GET"} ${new URL(String(input)).pathname}${new URL(String(input)).search}`);
       bodies.push(String(init?.body ?? ""));
@@ -66,7 +66,7 @@ export function approvalOf({ calls }: ThreadState, tool: string): string {
 }
 
 /** A page's storage without a page. */
-export class Memory implements Keep {
+export class Memory implements AnswerStorage {
   readonly #items = new Map<string, string>();
 
   get length(): number {

@@ -32,7 +32,7 @@ async function quiet(): Promise<void> {
 async function isRefused({ thread, becomes }: Page, status: number, reason: RegExp): Promise<void> {
   await becomes(({ connection }) => connection.state === "refused", "a refusal");
   expect(thread.state.connection).toEqual({ state: "refused", status, reason: expect.stringMatching(reason) as string });
-  expect(thread.state.course).toEqual({ state: "failed", error: expect.stringMatching(reason) as string });
+  expect(thread.state.run).toEqual({ state: "failed", error: expect.stringMatching(reason) as string });
 }
 
 describe("a server that asks for a token", () => {
@@ -101,8 +101,8 @@ describe("a server with limits", () => {
     await second.thread.open();
     await second.becomes(({ connection }) => connection.state === "lost", "a pause");
     here.server.openGate(subject, "text");
-    await first.becomes(({ course }) => course.state === "done", "the end");
-    await second.becomes(({ course, connection }) => course.state === "done" && connection.state === "closed", "the end");
+    await first.becomes(({ run }) => run.state === "done", "the end");
+    await second.becomes(({ run, connection }) => run.state === "done" && connection.state === "closed", "the end");
     expect(second.requests.filter((each) => each.includes("/stream")).length).toBe(2);
   });
 });

@@ -4,13 +4,13 @@ import { resolve } from "node:path";
 import type { Chunk } from "@farhand/protocol";
 import { expect, it, vi } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
-import { type Call, Executor, httpOf, LiveThread, openable, Outbox, reduce, SILENCE, type Talk } from "../src/index.ts";
+import { type Call, Executor, httpOf, LiveThread, openable, Outbox, reduce, EMPTY_CONVERSATION, type Conversation } from "../src/index.ts";
 import { chunkOf } from "../src/transport.ts";
 import { Memory } from "./page.ts";
 
 const TRANSCRIPTS = resolve(import.meta.dirname, "../../../../schema/transcripts/ui_stream");
 
-const told = (...chunks: Chunk[]): Talk => chunks.reduce(reduce, SILENCE);
+const told = (...chunks: Chunk[]): Conversation => chunks.reduce(reduce, EMPTY_CONVERSATION);
 const start: Chunk = { type: "start", messageId: "run_1" };
 const written: Chunk[] = [
   start,
@@ -33,12 +33,12 @@ it("input that the model is still writing is shown to no handler", () => {
   requirement("client:executes-once");
   const asked: string[] = [];
   const executor = executorOf({ open_url: () => asked.push("ran") }, asked);
-  const talk = told(...written);
-  expect(talk.calls.get("call_1")).toMatchObject({ phase: "writing", text: '{"url":' });
-  for (const call of talk.calls.values()) {
+  const conversation = told(...written);
+  expect(conversation.calls.get("call_1")).toMatchObject({ phase: "writing", text: '{"url":' });
+  for (const call of conversation.calls.values()) {
     executor.see(call, { frontend: true });
   }
-  const asking = reduce(talk, { type: "tool-approval-request", approvalId: "apr_1", toolCallId: "call_1" });
+  const asking = reduce(conversation, { type: "tool-approval-request", approvalId: "apr_1", toolCallId: "call_1" });
   expect(asking.calls.get("call_1")).toEqual({ id: "call_1", tool: "open_url", phase: "asking", input: {}, approvalId: "apr_1" });
   executor.see(asking.calls.get("call_1") as Call, { frontend: true });
   expect(asked).toEqual([]);
@@ -109,9 +109,9 @@ it("every answer of the transcripts is believed, and ends with no call in the mi
     const texts = lines.filter((line) => line.startsWith('{"chunk":')).map((line) => JSON.stringify((JSON.parse(line) as { chunk: object }).chunk));
     const chunks = texts.flatMap((text) => chunkOf(text) ?? []);
     expect(chunks.length, name).toBe(texts.length);
-    const talk = chunks.reduce(reduce, SILENCE);
-    expect([...talk.calls.values()].filter(({ phase }) => phase === "writing"), name).toEqual([]);
-    expect(talk.course.state, name).not.toBe("running");
+    const conversation = chunks.reduce(reduce, EMPTY_CONVERSATION);
+    expect([...conversation.calls.values()].filter(({ phase }) => phase === "writing"), name).toEqual([]);
+    expect(conversation.run.state, name).not.toBe("running");
   }
 });
 
@@ -134,7 +134,7 @@ it("only absolute http and https addresses can be opened", () => {
   }
 });
 
-it("a page that was not loaded over https can talk, too: a browser gives it no `randomUUID`", async () => {
+it("a page that was not loaded over https can conversation, too: a browser gives it no `randomUUID`", async () => {
   vi.stubGlobal("crypto", { getRandomValues: (numbers: Uint32Array) => numbers.fill(7) });
   const bodies: string[] = [];
   const thread = new LiveThread({ threadId: "t", storage: null, fetch: (_, init) => (bodies.push(String(init?.body)), Promise.reject(new TypeError("away"))) });

@@ -22,7 +22,7 @@ it.concurrent("a stream that goes silent is read on from its position", async ()
   await sees("Once upon a time");
   plug.hush();
   here.server.openGate(subject, "text");
-  await becomes(({ course }) => course.state === "done", "the end");
+  await becomes(({ run }) => run.state === "done", "the end");
   expect(lines(thread.state)).toEqual([`user: story ${subject}`, `assistant: Once upon a time there was ${subject}.`]);
   expect(requests.filter((each) => each.startsWith("POST /api/chat")).length).toBe(1);
   expect(requests.filter((each) => /stream\?after=(?!0\.0)/.test(each)).length).toBeGreaterThan(0);
@@ -38,7 +38,7 @@ it.concurrent("a stream that says that it is alive is left alone, however long n
   await until(() => plug.pieces > before + MANY, "keep-alives");
   expect(requests.filter((each) => each.includes("/stream"))).toEqual([]);
   here.server.openGate(subject, "text");
-  await becomes(({ course }) => course.state === "done", "the end");
+  await becomes(({ run }) => run.state === "done", "the end");
 });
 
 it.concurrent("a message whose line is silent before the head of the answer is posted again, and said once", async () => {
@@ -64,7 +64,7 @@ it.concurrent("an answer whose receipt does not come is sent again, and counts o
   plug.hush();
   thread.answer(callOf(thread.state, "open_url"), { kind: "success", output: "mine" });
   await sees('open_url gave "mine".');
-  await becomes(({ course }) => course.state === "done", "the end");
+  await becomes(({ run }) => run.state === "done", "the end");
   expect(lines(thread.state).filter((line) => line.includes("gave")).length).toBe(1);
 });
 
@@ -77,7 +77,7 @@ it.concurrent("the news of a parked thread are read again when their line goes s
   await (await fetch(`${here.server.url}/api/chat`, { method: "POST", headers: { "content-type": "application/json" }, body })).text();
   const { thread, becomes, sees, requests } = page({ url: plug.url, threadId, silenceMs, onUnknown: "card" });
   await thread.open();
-  await becomes(({ course, facts }) => course.state === "parked" && facts.size === 1, "the open call");
+  await becomes(({ run, facts }) => run.state === "parked" && facts.size === 1, "the open call");
   await becomes(() => requests.some((each) => each.startsWith("GET /api/events")), "the news");
   const before = plug.pieces;
   await until(() => plug.pieces > before + 3, "keep-alives");
@@ -108,7 +108,7 @@ it.concurrent("a WebSocket that goes silent is opened anew, and one that answers
   plug.hush();
   await until(() => opened.length === 2, "another socket");
   here.server.openGate(subject, "text");
-  await becomes(({ course }) => course.state === "done", "the end");
+  await becomes(({ run }) => run.state === "done", "the end");
   expect(lines(thread.state)).toEqual([`user: story ${subject}`, `assistant: Once upon a time there was ${subject}.`]);
   transport.close();
 });

@@ -12,10 +12,10 @@ const page = pages(here);
 it.concurrent("a message is answered", async () => {
   const { thread, becomes } = page();
   thread.send("hello ann");
-  await becomes(({ course }) => course.state === "done", "an answer");
+  await becomes(({ run }) => run.state === "done", "an answer");
   expect(lines(thread.state)).toEqual(["user: hello ann", "assistant: Hello ann, this is your message number 1."]);
   thread.send("hello ann");
-  await becomes(({ messages, course }) => messages.length === 4 && course.state === "done", "the second answer");
+  await becomes(({ messages, run }) => messages.length === 4 && run.state === "done", "the second answer");
   expect(lines(thread.state).at(-1)).toBe("assistant: Hello ann, this is your message number 2.");
 });
 
@@ -155,12 +155,12 @@ it.concurrent("a message that is sent while the page still loads comes after wha
   const threadId = fresh("thread");
   const before = page({ threadId });
   before.thread.send("hello ann");
-  await before.becomes(({ course }) => course.state === "done", "an answer");
+  await before.becomes(({ run }) => run.state === "done", "an answer");
   const after = page({ threadId });
   const opened = after.thread.open();
   after.thread.send("hello bob");
   await opened;
-  await after.becomes(({ course }) => course.state === "done", "an answer");
+  await after.becomes(({ run }) => run.state === "done", "an answer");
   expect(lines(after.thread.state)).toEqual([
     "user: hello ann",
     "assistant: Hello ann, this is your message number 1.",
@@ -180,7 +180,7 @@ it.concurrent("a stopped run says so, and aborts what runs in the page", async (
   thread.send(`open ${fresh("page")}`);
   await becomes(({ running }) => running.size === 1, "a running call");
   expect(await thread.stop()).toBe(true);
-  await becomes(({ course }) => course.state === "stopped", "the end");
+  await becomes(({ run }) => run.state === "stopped", "the end");
   expect(aborted).toBe(true);
   expect(thread.state.deliveries.size).toBe(0);
 });
@@ -202,7 +202,7 @@ it.concurrent("the same thread over a WebSocket", async () => {
   thread.send(`open ${url}`);
   await sees('open_url gave "shown".');
   // an answer that is still being written is not kept yet
-  await becomes(({ course }) => course.state === "done", "the end");
+  await becomes(({ run }) => run.state === "done", "the end");
   expect(requests).not.toContain("POST /api/chat");
   await thread.open();
   expect(lines(thread.state).at(-1)).toBe('assistant: open_url gave "shown".');
@@ -214,7 +214,7 @@ it.concurrent("a refused message is shown with its reason and not repeated", asy
   thread.send("hello ann");
   await becomes(({ connection }) => connection.state === "refused", "a refusal");
   expect(thread.state.connection).toMatchObject({ status: 400 });
-  expect(thread.state.course).toMatchObject({ state: "failed" });
+  expect(thread.state.run).toMatchObject({ state: "failed" });
   expect(requests).toEqual(["POST /api/chat?after=0.0"]);
 });
 
@@ -227,11 +227,11 @@ it.concurrent("a parked thread that is answered elsewhere goes on in a page that
   await (await fetch(`${here.server.url}/api/chat`, { method: "POST", headers: { "content-type": "application/json" }, body })).text();
   const { thread, becomes, sees, requests } = page({ threadId, onUnknown: "card" });
   await thread.open();
-  await becomes(({ course, facts }) => course.state === "parked" && facts.size === 1, "the open call");
+  await becomes(({ run, facts }) => run.state === "parked" && facts.size === 1, "the open call");
   await becomes(() => requests.includes(`GET /api/events?thread=${threadId}`), "the feed");
   await here.post("/api/tools/ack", { toolCallId: callOf(thread.state, "open_url"), status: "success", output: "from afar" });
   await sees('open_url gave "from afar".');
-  await becomes(({ course }) => course.state === "done", "the end");
+  await becomes(({ run }) => run.state === "done", "the end");
   // a thread that goes on needs no news
   expect(requests.filter((each) => each.startsWith("GET /api/events")).length).toBe(1);
 });

@@ -38,9 +38,9 @@ interface MessagesProps {
 
 function Messages({ host, renderText }: MessagesProps): ReactNode {
   const words = useWords();
-  const { messages, course, calls } = host.state;
+  const { messages, run, calls } = host.state;
   const views = new Map(host.cards.map((view) => [view.call.id, view]));
-  const isThinking = course.state === "running" && [...calls.values()].every(({ phase }) => phase === "settled") && messages.at(-1)?.role === "user";
+  const isThinking = run.state === "running" && [...calls.values()].every(({ phase }) => phase === "settled") && messages.at(-1)?.role === "user";
   return (
     <>
       {messages.map((message) => (
@@ -52,8 +52,8 @@ function Messages({ host, renderText }: MessagesProps): ReactNode {
         </div>
       ))}
       {isThinking && <p className="fh-context" role="status">{words.thinking}</p>}
-      {course.state === "stopped" && <p className="fh-context" role="status">{words.stopped}</p>}
-      {course.state === "failed" && <Note tone="red">{course.error}</Note>}
+      {run.state === "stopped" && <p className="fh-context" role="status">{words.stopped}</p>}
+      {run.state === "failed" && <Note tone="red">{run.error}</Note>}
     </>
   );
 }
@@ -105,7 +105,7 @@ function Composer({ host: { thread, state, cards } }: { host: ThreadHost }): Rea
   const words = useWords();
   const [text, setText] = useState("");
   const isWaited = cards.some(isWaiting);
-  const isBusy = state.course.state === "running" || isWaited;
+  const isBusy = state.run.state === "running" || isWaited;
   const canSend = !isBusy && text.trim() !== "";
   const send = (event: FormEvent): void => {
     event.preventDefault();

@@ -18,9 +18,9 @@ interface StoredPart {
 }
 
 /** Asked for when an answer rests that has calls of which nothing is known yet. */
-export function useEnds(http: Http, threadId: string, { calls, course }: Pick<ThreadState, "calls" | "course">): ReadonlyMap<string, Ended> {
+export function useEnds(http: Http, threadId: string, { calls, run }: Pick<ThreadState, "calls" | "run">): ReadonlyMap<string, Ended> {
   const [ends, setEnds] = useState<ReadonlyMap<string, Ended>>(new Map());
-  const isResting = course.state !== "running";
+  const isResting = run.state !== "running";
   const settled = isResting ? [...calls.values()].filter(({ phase }) => phase === "settled").map(({ id }) => id).join(" ") : "";
   useEffect(() => {
     let isLeft = false;

@@ -1,5 +1,5 @@
 // What cards share: the host that brings their answers, and a thread as such a host.
-import { type Connection, type Decision, type Given, type Hand, type Hands, type HandState, type Http, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
+import { type AnswerOutcome, type Connection, type Decision, type Hand, type Hands, type HandState, type Http, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
 import { type ComponentType, createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { areDrafts, draftsOf } from "./drafts.ts";
 import { useEnds } from "./settled-outcomes.ts";
@@ -12,7 +12,7 @@ export interface CardHost {
   readonly http: Http;
   readonly cards: readonly CardView[];
   readonly connection: Connection;
-  readonly answer: (callId: string, outcome: Given) => void;
+  readonly answer: (callId: string, outcome: AnswerOutcome) => void;
   readonly approve: (callId: string, approvalId: string, decision: Decision) => void;
   /** For an answer that is not delivered, by the id of its call or approval: try at once, or take it back. */
   readonly retry: (id: string) => void;
@@ -69,7 +69,7 @@ export function useHand(hand: Hand, { openPage }: HostOptions = {}): HandHost {
   const memory = useMemory(state);
   const now = useNow(isAskedElsewhere(state.facts));
   return useMemo(() => {
-    const cards = [...state.calls.values()].map((call) => viewOf({ ...state, course: { state: "idle" } }, call, memory));
+    const cards = [...state.calls.values()].map((call) => viewOf({ ...state, run: { state: "idle" } }, call, memory));
     return { ...verbsOf(hand, memory), state, cards, connection: state.connection, openPage };
   }, [hand, state, memory, openPage, now]);
 }

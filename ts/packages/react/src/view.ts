@@ -49,7 +49,7 @@ export interface CardView {
 }
 
 /** What a page knows beside the call itself. */
-export interface Known extends Pick<ThreadState, "facts" | "running" | "deliveries" | "course"> {
+export interface Known extends Pick<ThreadState, "facts" | "running" | "deliveries" | "run"> {
   /** Every tool that the server has; cards ask for them by themselves if they are not here. */
   readonly tools?: ReadonlyMap<string, ToolFacts>;
   /** What the server keeps of calls that are over. */
@@ -145,13 +145,13 @@ interface Open {
   readonly refusal?: Refusal;
 }
 
-function openState({ course }: Known, call: Call, { fact, now, refusal }: Open): CardState {
+function openState({ run }: Known, call: Call, { fact, now, refusal }: Open): CardState {
   if (fact?.executor === "client" && call.phase !== "asking") {
     const since = Date.parse(fact.openedAt);
     return Math.abs(now - since) < TAKEN_WITHIN_MS ? { name: "running" } : { name: "no-client", client: fact.clientId ?? call.tool, since };
   }
   const deadline = fact?.deadline == null ? undefined : Date.parse(fact.deadline);
-  return { name: course.state === "parked" ? "parked" : "open", deadline, ...(refusal === undefined ? {} : { refusal }) };
+  return { name: run.state === "parked" ? "parked" : "open", deadline, ...(refusal === undefined ? {} : { refusal }) };
 }
 
 function onItsWay(delivery: Delivery): CardState {

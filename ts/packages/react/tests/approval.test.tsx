@@ -1,5 +1,5 @@
 // An approval cannot be given by accident, and shows what it allows.
-import { type Call, type Decision, httpOf, SILENCE } from "@farhand/client";
+import { type Call, type Decision, httpOf, EMPTY_CONVERSATION } from "@farhand/client";
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
@@ -285,7 +285,7 @@ it("an edit that hides something is spelled below its field", () => {
 
 it("an approval that was refused is asked for again, with the reason and what it would allow", () => {
   requirement("approval:same-sign-in");
-  const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["apr_1", { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer." } as const]]) };
+  const known = { ...EMPTY_CONVERSATION, facts: new Map(), running: new Set<string>(), deliveries: new Map([["apr_1", { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer." } as const]]) };
   const { state } = viewOf(known, asking({ path: "old.txt" }), { seenOpen: new Set(), reasons: new Map() });
   render(card({ path: "old.txt" }, state));
   expect(screen.getByRole("alert").textContent).toContain("You were signed out. Nothing was allowed or denied: decide again.");

@@ -1,5 +1,5 @@
 // The card of a form: nothing wrong is sent, nothing typed is lost, no page opens by itself.
-import { type Call, type Given, httpOf } from "@farhand/client";
+import { type AnswerOutcome, type Call, httpOf } from "@farhand/client";
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, expect, it } from "vitest";
@@ -24,8 +24,8 @@ const SCHEMA = {
 const OPEN: CardState = { name: "open", deadline: undefined };
 
 /** One page, with a server of its own. */
-function pageOf(input: object): { at: (state?: CardState) => ReactNode; sent: Given[] } {
-  const sent: Given[] = [];
+function pageOf(input: object): { at: (state?: CardState) => ReactNode; sent: AnswerOutcome[] } {
+  const sent: AnswerOutcome[] = [];
   const nothing = (): void => undefined;
   const host: CardHost = {
     http: httpOf({ url: "http://127.0.0.1:9" }), cards: [], connection: { state: "open" },
@@ -144,7 +144,7 @@ it("a form that is over says what was sent, or how it was left, and offers its p
   expect(words({ action: "decline" })).toBe("Declined");
   expect(words({ action: "cancel" })).toBe("Closed");
   const call: Call = { id: "call_2", tool: "answer_form", phase: "settled", input: { message: "Sign in", url: "https://a.example" }, outcome: { kind: "success", output: { action: "accept" } } };
-  const known = { facts: new Map(), running: new Set<string>(), deliveries: new Map(), course: { state: "idle" } as const };
+  const known = { facts: new Map(), running: new Set<string>(), deliveries: new Map(), run: { state: "idle" } as const };
   const view = viewOf(known, call, { seenOpen: new Set(), reasons: new Map() });
   expect(view.kind).toBe("form");
   render(<CardHostProvider host={{ http: httpOf({ url: "http://127.0.0.1:9" }), cards: [] as const } as Partial<CardHost> as CardHost}><ToolCard view={view} /></CardHostProvider>);

@@ -29,7 +29,7 @@ it.each(GUESSED)("$card: $name", ({ card, ...facts }) => {
 
 it("a card that a tool names is not guessed, nor one of a program or of an approval", () => {
   requirement("cards:guessed");
-  const known = { facts: new Map(), running: new Set<string>(), deliveries: new Map(), course: { state: "idle" } as const };
+  const known = { facts: new Map(), running: new Set<string>(), deliveries: new Map(), run: { state: "idle" } as const };
   const memory = { seenOpen: new Set<string>(), reasons: new Map<string, string>() };
   const kind = (facts: ToolFacts, asks = false): string => {
     const call = asks ? ({ id: "c", tool: "t", phase: "asking", input: {}, approvalId: "a" } as const) : ({ id: "c", tool: "t", phase: "ready", input: {} } as const);

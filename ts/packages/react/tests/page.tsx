@@ -54,7 +54,7 @@ export function openPage(options: ThreadOptions, hostOptions?: HostOptions): Pag
     host: current,
     text,
     sees: (wanted) => act(() => until(() => matches(text(), wanted, "part"), () => `"${String(wanted)}"; the page is:\n${text()}`)),
-    rests: () => act(() => until(() => current().state.course.state === "done", () => `the end; the page is:\n${text()}`)),
+    rests: () => act(() => until(() => current().state.run.state === "done", () => `the end; the page is:\n${text()}`)),
     say: (said) => act(() => current().thread.send(said)),
     button: (name) => named("button", name),
     press: (name) => void fireEvent.click(named("button", name)),

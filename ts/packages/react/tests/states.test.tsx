@@ -1,5 +1,5 @@
 // Every state of UX on one card, in its words.
-import { type Call, type Delivery, httpOf, SILENCE, type ThreadState } from "@farhand/client";
+import { type Call, type Delivery, httpOf, EMPTY_CONVERSATION, type ThreadState } from "@farhand/client";
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
@@ -65,7 +65,7 @@ it.each([[90, "90 s"], [300, "5 min"], [259_200, "3 days"]])("a question that wa
 
 it("an answer to a call that the server does not know is not said to be somebody else's", () => {
   const delivery: Delivery = { state: "settled", mine: false, reason: "unknown" };
-  const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", delivery]]) };
+  const known = { ...EMPTY_CONVERSATION, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", delivery]]) };
   const { state } = viewOf(known, call, { seenOpen: new Set(), reasons: new Map() });
   expect(shown(state)).toContain("Deleted, or asked under another sign-in");
 });
@@ -86,7 +86,7 @@ it("the line above the cards counts what is still to be answered, and not what i
 
 it("what was refused for what it says can be changed, not tried again", () => {
   const refused = (status: number): string[] => {
-    const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", { state: "refused", status, reason: "No." } as const]]) };
+    const known = { ...EMPTY_CONVERSATION, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", { state: "refused", status, reason: "No." } as const]]) };
     const { state } = viewOf(known, call, { seenOpen: new Set(), reasons: new Map() });
     shown(state);
     const names = [...document.querySelectorAll("button")].map(({ textContent }) => textContent ?? "");
@@ -99,7 +99,7 @@ it("what was refused for what it says can be changed, not tried again", () => {
 
 it("an answer that came after the sign-in was over says so, without the words for programs", () => {
   const delivery = { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer." } as const;
-  const known = { ...SILENCE, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", delivery]]) };
+  const known = { ...EMPTY_CONVERSATION, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", delivery]]) };
   shown(viewOf(known, call, { seenOpen: new Set(), reasons: new Map() }).state);
   expect(screen.getByRole("alert").textContent?.trim()).toBe("You were signed out.");
 });
@@ -166,7 +166,7 @@ it("time left is short while it is short", () => {
 
 it("what the page knows becomes a state", () => {
   const memory = { seenOpen: new Set<string>(), reasons: new Map() };
-  const state: ThreadState = { ...SILENCE, facts: new Map(), running: new Set(), deliveries: new Map(), connection: { state: "open" } };
+  const state: ThreadState = { ...EMPTY_CONVERSATION, facts: new Map(), running: new Set(), deliveries: new Map(), connection: { state: "open" } };
   const now = Date.parse("2026-11-01T08:00:10.000Z");
   const name = (extra: Partial<ThreadState>, of: Call = call, at: number = now): string => viewOf({ ...state, ...extra }, of, memory, at).state.name;
   const fact = { callId: "call_1", threadId: "t", title: "", tool: call.tool, input: {}, phase: "ready", deadline: null, card: "confirm", openedAt: "2026-11-01T08:00:00.000Z" };
@@ -179,7 +179,7 @@ it("what the page knows becomes a state", () => {
   expect(name(facts("client"), call, now - 9_000)).toBe("running");
   const begun = { facts: new Map([["call_1", { ...fact, executor: "client", phase: "taken" }]]) };
   expect(name(begun, { ...call, phase: "taken", input: {} })).toBe("running");
-  expect(name({ ...facts("frontend"), course: { state: "parked" } })).toBe("parked");
+  expect(name({ ...facts("frontend"), run: { state: "parked" } })).toBe("parked");
   expect(name({ running: new Set(["call_1"]) })).toBe("running");
   expect(name({ deliveries: new Map([["call_1", { state: "sending" }]]) })).toBe("sending");
   expect(name({ deliveries: new Map([["call_1", { state: "settled", mine: false, reason: "expired" }]]) })).toBe("timed-out");

@@ -1,6 +1,6 @@
 // One chat: AI SDK's `useChat` for what is said, the server's record for what is true. Owns when which of them is asked.
 import { useChat } from "@ai-sdk/react";
-import { type Call, type Connection, type Course, openable, type Thread } from "@farhand/client";
+import { type Call, type Connection, openable, type RunStatus, type Thread } from "@farhand/client";
 import { LiveTransport } from "@farhand/ai-sdk";
 import { type CardHost, type CardView, isAskedElsewhere, isWaiting, useMemory, useNow, viewOf } from "@farhand/react";
 import type { FileUIPart, UIMessage } from "ai";
@@ -81,9 +81,9 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   useNow(isAskedElsewhere(facts));
   // once the stream is over, an older record must not say that it goes on
   const current = isBehind ? undefined : record;
-  const course: Course = { state: isParked(current, isOpen) ? "parked" : isOpen ? "running" : "idle" };
+  const run: RunStatus = { state: isParked(current, isOpen) ? "parked" : isOpen ? "running" : "idle" };
   const progress = useSyncExternalStore(site.feed.onProgress, () => site.feed.progress);
-  const views = new Map([...calls].map(([callId, call]) => [callId, { ...viewOf({ facts, running, deliveries, course, tools, ends }, call, memory), progress: progress.get(callId) }]));
+  const views = new Map([...calls].map(([callId, call]) => [callId, { ...viewOf({ facts, running, deliveries, run, tools, ends }, call, memory), progress: progress.get(callId) }]));
   const lateForms = useLateForms(views, messages.filter(({ role }) => role === "user").length);
 
   const { isStopping, wasStopped, setStopped, ...wish } = useStop(id, sync);

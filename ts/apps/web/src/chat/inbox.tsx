@@ -67,7 +67,7 @@ function useInboxHost(calls: readonly OpenCall[]): { host: CardHost; questions: 
   const questions = calls.map((fact): Question => {
     const named = { id: fact.callId, tool: fact.tool, input: fact.input };
     const call = fact.approvalId === undefined ? ({ ...named, phase: "ready" } as const) : ({ ...named, phase: "asking", approvalId: fact.approvalId } as const);
-    return { fact, view: viewOf({ facts, running, deliveries, course: { state: "idle" } }, call, memory) };
+    return { fact, view: viewOf({ facts, running, deliveries, run: { state: "idle" } }, call, memory) };
   });
   const host: CardHost = {
     http: HTTP,

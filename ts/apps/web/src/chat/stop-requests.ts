@@ -1,5 +1,5 @@
 // Wishes to stop. Owns each one until the server has heard it, also over a reload: a person who says stop is not asked twice.
-import { backOff, type Keep, Timers } from "@farhand/client";
+import { type AnswerStorage, backOff, Timers } from "@farhand/client";
 import { stopRun } from "../server.ts";
 
 const PREFIX = "farhand:stop:";
@@ -10,7 +10,7 @@ export class Stops {
   readonly #listeners = new Set<() => void>();
   readonly #timers = new Timers();
 
-  constructor(private readonly storage: Keep, private readonly tell: (id: string) => Promise<boolean> = stopRun) {
+  constructor(private readonly storage: AnswerStorage, private readonly tell: (id: string) => Promise<boolean> = stopRun) {
     const keys = Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? "");
     keys.filter((key) => key.startsWith(PREFIX)).forEach((key) => this.wish(key.slice(PREFIX.length)));
   }
