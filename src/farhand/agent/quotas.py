@@ -23,7 +23,7 @@ from farhand.errors import TooMany
 from farhand.eventlog.log import EventLog
 
 MINUTE = 60.0
-REMEMBERED = 10_000
+MAX_OWNERS = 10_000
 UNCOUNTED = 64
 """The share of a byte limit, as 1/n, that may come in before the store counts again."""
 UNASKED = 8
@@ -160,7 +160,7 @@ class Quotas:
     def _usage(self, key: Key) -> QuotaUsage:
         # the last one in the dictionary is the one that was used last
         usage = self._usages[key] = self._usages.pop(key) if key in self._usages else QuotaUsage(key)
-        if len(self._usages) > REMEMBERED:
+        if len(self._usages) > MAX_OWNERS:
             self._forget_oldest()
         return usage
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from farhand.core.principal import Owner
-from farhand.core.thread import ListedThread, Used, UserMessage, text_of
+from farhand.core.thread import ListedThread, ThreadCursor, UserMessage, text_of
 from farhand.errors import Unreadable
 from farhand.eventlog.log import EventLog
 
@@ -20,12 +20,12 @@ _AT_ONCE = 100
 
 class Matches(NamedTuple):
     threads: list[ListedThread]
-    following: Used | None
+    following: ThreadCursor | None
     """Where the next request continues; None after the last thread."""
 
 
 async def search_threads(
-    log: EventLog, owner: Owner, words: str, *, limit: int, after: Used | None = None
+    log: EventLog, owner: Owner, words: str, *, limit: int, after: ThreadCursor | None = None
 ) -> Matches:
     """All of the words, anywhere, ignoring case."""
     wanted = words.casefold().split()
@@ -37,7 +37,7 @@ async def search_threads(
                 return Matches(found, after)
             if await _has(log, thread, wanted):
                 found.append(thread)
-            after = thread.used
+            after = thread.cursor
         if len(page) < _AT_ONCE:
             return Matches(found, None)
     return Matches(found, after)

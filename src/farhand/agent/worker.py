@@ -43,7 +43,7 @@ SWEEP_PAGE_SIZE = 500
 RESERVE_SEC = 2.0
 """How long other workers leave alone what this one has found; if it dies, they find it afterwards."""
 AT_ONCE = 64
-PREFERRED = 10_000
+MAX_PREFERRED = 10_000
 """Runs that are answered here and not resumed yet, with a preference of their own."""
 
 
@@ -117,7 +117,7 @@ class Worker:
             active.hold.seconds = hold_for
         else:
             self._preferred[run_id] = hold_for
-            if len(self._preferred) > PREFERRED:
+            if len(self._preferred) > MAX_PREFERRED:
                 # another worker resumes most of the runs that are still here
                 del self._preferred[next(iter(self._preferred))]
 

@@ -51,7 +51,7 @@ from farhand.core.event import (
     ToolsBrought,
 )
 from farhand.core.run import RunState
-from farhand.core.state import Allowed, Block, RunProgress, ThreadState
+from farhand.core.state import Block, RunProgress, ThreadState, ToolPermission
 from farhand.core.thread import (
     AssistantMessage,
     Part,
@@ -107,7 +107,7 @@ def _cut_thread(thread: ThreadState, event: ThreadCut, at: float) -> None:
 
 
 def _allow_tool(thread: ThreadState, event: ToolAllowed, at: float) -> None:
-    thread.allowed[event.tool_version] = Allowed(event.tool, at, event.by)
+    thread.allowed[event.tool_version] = ToolPermission(event.tool, at, event.by)
 
 
 def _disallow_tool(thread: ThreadState, event: ToolDisallowed, at: float) -> None:

@@ -59,7 +59,7 @@ class RunProgress(Struct, kw_only=True):
         return self.state not in ENDED
 
 
-class Allowed(Struct, frozen=True, gc=False):
+class ToolPermission(Struct, frozen=True, gc=False):
     """A permission for the whole thread: which version of which tool, since when."""
 
     tool: str
@@ -76,7 +76,7 @@ class ThreadState(Struct, kw_only=True):
     title: str = ""
     created_at: float = 0.0
     updated_at: float = 0.0
-    allowed: dict[str, Allowed] = field(default_factory=dict)
+    allowed: dict[str, ToolPermission] = field(default_factory=dict)
     messages: list[Message] = field(default_factory=list)
     run: RunProgress | None = None
     runs: int = 0

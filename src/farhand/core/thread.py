@@ -12,7 +12,7 @@ from farhand.core.principal import Owner
 from farhand.core.run import RunState
 
 
-class Used(NamedTuple):
+class ThreadCursor(NamedTuple):
     """When a thread was used: its place in a list, which stays the same when the thread moves on."""
 
     at: float
@@ -29,8 +29,8 @@ class Thread(Struct, frozen=True, gc=False, kw_only=True):
     """Tool versions that a person allowed for this whole thread."""
 
     @property
-    def used(self) -> Used:
-        return Used(self.updated_at, self.thread_id)
+    def cursor(self) -> ThreadCursor:
+        return ThreadCursor(self.updated_at, self.thread_id)
 
 
 class ListedThread(Thread, frozen=True, gc=False, kw_only=True):

@@ -16,8 +16,8 @@ from farhand.core.event import Notice
 from farhand.core.position import Entry, News, first_after
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
-from farhand.core.state import Allowed, ThreadState
-from farhand.core.thread import ListedThread, Message, Thread, Used
+from farhand.core.state import ThreadState, ToolPermission
+from farhand.core.thread import ListedThread, Message, Thread, ThreadCursor
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Unreadable
 from farhand.eventlog.batch import Changes
@@ -163,13 +163,15 @@ class EventLog(Threads):
     async def get_thread(self, owner: Owner, thread_id: str) -> Thread | None:
         return await self.read(owner, thread_id, ThreadState.record)
 
-    async def allowed_in(self, owner: Owner, thread_id: str) -> list[Allowed]:
+    async def allowed_in(self, owner: Owner, thread_id: str) -> list[ToolPermission]:
         """What a person allowed for the whole thread, oldest first."""
         return await self.read(
             owner, thread_id, lambda thread: sorted(thread.allowed.values(), key=lambda each: each.at)
         )
 
-    async def threads_of(self, owner: Owner, *, limit: int, after: Used | None = None) -> list[ListedThread]:
+    async def threads_of(
+        self, owner: Owner, *, limit: int, after: ThreadCursor | None = None
+    ) -> list[ListedThread]:
         """Most recently used first."""
         found = await self.store.threads(owner, limit=limit, after=after)
         return [

@@ -56,7 +56,7 @@ APPENDED_AT_ONCE = 256
 """Threads per transaction: a flood must not make the first one wait for the last, nor fail as a whole."""
 REFRESHED_AT_ONCE = 64
 """Stale threads that are read again before the commands that wait in the meantime."""
-TOOLS_REMEMBERED = 10_000
+MAX_KNOWN_TOOLS = 10_000
 
 
 class Threads:
@@ -367,7 +367,7 @@ class Threads:
         batch.is_stored = isinstance(result, Appended)
         match result:
             case Appended():
-                if len(self._known_tools) > TOOLS_REMEMBERED:
+                if len(self._known_tools) > MAX_KNOWN_TOOLS:
                     self._known_tools.clear()
                 self._known_tools.update([tool.version for tool in append.tools])
             case Moved():

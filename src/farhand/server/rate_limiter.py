@@ -10,7 +10,7 @@ from math import ceil
 from farhand.core.principal import Owner
 from farhand.errors import TooMany
 
-REMEMBERED = 10_000
+MAX_OWNERS = 10_000
 
 
 class RateLimiter:
@@ -37,7 +37,7 @@ class RateLimiter:
         bucket[0] = left - 1.0
 
     def _begin(self, owner: Owner, now: float) -> list[float]:
-        if len(self._left) >= REMEMBERED:
+        if len(self._left) >= MAX_OWNERS:
             # the oldest is forgotten, so that memory stays bounded
             del self._left[next(iter(self._left))]
         bucket = self._left[owner] = [self._burst, now]

@@ -25,7 +25,7 @@ log = logging.getLogger("farhand.store")
 
 T = TypeVar("T")
 
-REMEMBERED = 1_000
+MAX_NAMED = 1_000
 _named: set[tuple[str, str]] = set()
 
 encode = msgspec.json.Encoder().encode
@@ -114,7 +114,7 @@ def _log_once(kind: str, name: str) -> None:
     """Not for every list that it is left out of."""
     if (kind, name) in _named:
         return
-    if len(_named) >= REMEMBERED:
+    if len(_named) >= MAX_NAMED:
         _named.clear()
     _named.add((kind, name))
     log.error("%s %s cannot be read by this version of farhand and is left out of lists", kind, name)

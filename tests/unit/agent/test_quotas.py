@@ -53,7 +53,7 @@ async def test_after_a_minute_there_are_as_many_again(monkeypatch: pytest.Monkey
 
 @requirement("quotas:rate")
 async def test_of_many_principals_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotas, "REMEMBERED", 3)
+    monkeypatch.setattr(quotas, "MAX_OWNERS", 3)
     limited, _ = made(monkeypatch, runs_per_min=1)
     await begin(limited)
     for number in range(5):
@@ -62,7 +62,7 @@ async def test_of_many_principals_the_oldest_are_forgotten(monkeypatch: pytest.M
 
 
 async def test_a_principal_in_use_is_not_the_one_that_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quotas, "REMEMBERED", 4)
+    monkeypatch.setattr(quotas, "MAX_OWNERS", 4)
     limited, _ = made(monkeypatch, runs_per_min=2)
     await begin(limited)
     await begin(limited)

@@ -86,7 +86,7 @@ async def test_an_answer_at_another_worker_wakes_the_one_that_holds_the_run(hire
 async def test_a_worker_remembers_how_to_hold_only_some_runs_that_others_resume(
     hire: Hire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("farhand.agent.worker.PREFERRED", 2)
+    monkeypatch.setattr("farhand.agent.worker.MAX_PREFERRED", 2)
     worker = (await hire(["never"])).service.worker
     for number in range(5):
         worker.prefer(f"run_{number}", hold_for=0.0)

@@ -30,9 +30,9 @@ from farhand.core.thread import (
     ResultsMessage,
     Text,
     Thread,
+    ThreadCursor,
     ToolCallPart,
     ToolResultPart,
-    Used,
     UserMessage,
     apart,
     text_of,
@@ -215,7 +215,7 @@ def test_an_owner_is_of_its_tenant_and_of_its_subject_alone() -> None:
 
 def test_a_thread_is_listed_by_when_it_was_used() -> None:
     thread = Thread(owner=OWNER, thread_id="t1", created_at=1.0, updated_at=2.0)
-    assert thread.used == Used(2.0, "t1")
+    assert thread.cursor == ThreadCursor(2.0, "t1")
 
 
 @pytest.mark.parametrize("wait", ["", "park", None])

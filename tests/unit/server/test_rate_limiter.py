@@ -52,7 +52,7 @@ def test_a_refusal_says_when_to_retry_and_then_it_works() -> None:
 
 @requirement("limits:rates")
 def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rate_limiter, "REMEMBERED", 100)
+    monkeypatch.setattr(rate_limiter, "MAX_OWNERS", 100)
     rate = RateLimiter("results", per_sec=1, burst=1)
     for number in range(1000):
         rate.count(Owner("house", str(number)), 0.0)

@@ -62,7 +62,7 @@ def test_one_that_cannot_be_read_is_named_once_and_not_remembered_for_ever(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records._named.clear()
-    monkeypatch.setattr(records, "REMEMBERED", 2)
+    monkeypatch.setattr(records, "MAX_NAMED", 2)
     for name in ("t1", "t1", "t2", "t3"):
         assert records.decode_or_skip(records.decode_thread, b"{}", kind="thread", name=name) is None
     assert [message.split()[1] for message in caplog.messages] == ["t1", "t2", "t3"]

@@ -18,7 +18,7 @@ from farhand.testing.store_laws.fixture import ANN, BOB, StoreFixture
 
 @pytest.fixture(autouse=True)
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("RECORDS_PER_TRANSACTION", "ROWS", "THREADS", "OWNERS"):
+    for name in ("RECORDS_PER_TRANSACTION", "ROWS_PER_TRANSACTION", "THREADS_PER_PAGE", "OWNERS_PER_PAGE"):
         monkeypatch.setattr(purge, name, 3)
 
 

@@ -43,7 +43,7 @@ async def test_a_lease_may_change_without_a_word_of_the_thread(
 async def test_what_the_writer_remembers_is_bounded_and_looked_up_again(
     sqlite: SqliteStore, fixture: StoreFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "REMEMBERED", 2)
+    monkeypatch.setattr(writer, "MAX_CACHED_ROWS", 2)
     monkeypatch.setattr(store_module, "TOOLS_AT_HAND", 2)
     tools = [replace(OPEN_URL, name=f"tool_{no}") for no in range(5)]
     for _ in range(2):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from farhand.core.ids import is_chosen_id
 from farhand.core.settings import Limits
-from farhand.core.thread import Used, printable
+from farhand.core.thread import ThreadCursor, printable
 from farhand.errors import Malformed, TooLarge
 from farhand.faces.base import decode_number
 from farhand.faces.threads.shapes import Rename
@@ -22,7 +22,7 @@ _TIME = re.compile(r"[0-9]{1,12}(\.[0-9]{1,17})?")
 
 class Page(Struct, frozen=True):
     limit: int
-    after: Used | None
+    after: ThreadCursor | None
     words: str = ""
     """Only chats that have these."""
 
@@ -33,7 +33,7 @@ def decode_page(parameters: Mapping[str, str]) -> Page:
     words = parameters.get("q", "")
     if len(words) > MOST_WORDS:
         raise Malformed(f"q has at most {MOST_WORDS} characters.")
-    return Page(limit, None if after is None else _place(after), words.strip())
+    return Page(limit, None if after is None else _cursor(after), words.strip())
 
 
 def decode_resume(parameters: Mapping[str, str]) -> bool:
@@ -44,11 +44,11 @@ def decode_resume(parameters: Mapping[str, str]) -> bool:
     return text == "true"
 
 
-def _place(text: str) -> Used:
+def _cursor(text: str) -> ThreadCursor:
     at, _, thread_id = text.partition(":")
     if not _TIME.fullmatch(at) or not is_chosen_id(thread_id):
         raise Malformed("after is not a position in the list.", hint="Send the `next` of the previous page.")
-    return Used(float(at), thread_id)
+    return ThreadCursor(float(at), thread_id)
 
 
 def decode_title(body: bytes, limits: Limits) -> str:

@@ -28,7 +28,7 @@ from farhand.core.outcome import (
 from farhand.core.position import Entry
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
-from farhand.core.state import Allowed
+from farhand.core.state import ToolPermission
 from farhand.core.template import fill
 from farhand.core.thread import (
     AssistantMessage,
@@ -40,9 +40,9 @@ from farhand.core.thread import (
     Reasoning,
     Text,
     Thread,
+    ThreadCursor,
     ToolCallPart,
     ToolResultPart,
-    Used,
     UserMessage,
 )
 from farhand.core.thread import Part as StoredPart
@@ -84,7 +84,7 @@ ResultParts = Mapping[str, ToolResultPart]
 CallsById = Mapping[str, Call]
 
 
-def encode_page(listed: Sequence[ListedThread], following: Used | None) -> bytes:
+def encode_page(listed: Sequence[ListedThread], following: ThreadCursor | None) -> bytes:
     threads = [
         ThreadRow(
             thread.thread_id,
@@ -142,7 +142,7 @@ def encode_tools(tools: Iterable[Tool]) -> bytes:
     return encode(ToolsShape([_tool(tool) for tool in tools]))
 
 
-def encode_allowed(allowed: Iterable[Allowed]) -> bytes:
+def encode_allowed(allowed: Iterable[ToolPermission]) -> bytes:
     return encode(AllowedShape([AllowedTool(each.tool, format_time(each.at), each.by) for each in allowed]))
 
 

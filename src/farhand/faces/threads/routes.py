@@ -109,7 +109,7 @@ class _Endpoints:
             return
         found = await self._service.log.threads_of(request.owner, limit=page.limit + 1, after=page.after)
         shown = found[: page.limit]
-        await request.reply(200, encode_page(shown, shown[-1].used if len(found) > len(shown) else None))
+        await request.reply(200, encode_page(shown, shown[-1].cursor if len(found) > len(shown) else None))
 
     async def thread(self, request: Request) -> None:
         """Read one chat."""

@@ -8,7 +8,7 @@ from farhand.errors import TooMany
 
 AT_MOST = 10
 WITHIN_SEC = 60.0
-REMEMBERED = 10_000
+MAX_ADDRESSES = 10_000
 
 
 class LoginLimiter:
@@ -21,7 +21,7 @@ class LoginLimiter:
         since, count = self._counted.get(address, (now, 0))
         if now - since >= WITHIN_SEC:
             since, count = now, 0
-        if len(self._counted) >= REMEMBERED and address not in self._counted:
+        if len(self._counted) >= MAX_ADDRESSES and address not in self._counted:
             self._forget(now)
         self._counted[address] = (since, count + 1)
         if count >= self._at_most:
@@ -40,7 +40,7 @@ class LoginLimiter:
             for address, (since, count) in self._counted.items()
             if now - since < WITHIN_SEC
         }
-        while len(self._counted) >= REMEMBERED:
+        while len(self._counted) >= MAX_ADDRESSES:
             del self._counted[next(iter(self._counted))]
 
     def _too_many(self, since: float, now: float) -> TooMany:

@@ -45,7 +45,7 @@ RETRY_SEC = 0.25
 STALLED_SEC = 2.0
 """A transaction that takes longer than this may never end: until it does, the store is not ready."""
 REBUILD = "Run `farhand rebuild`."
-KNOWN_TOOLS = 1_000
+MAX_KNOWN_TOOLS = 1_000
 """Versions of tools that are known to be stored and need not be sent again."""
 
 
@@ -201,7 +201,7 @@ class AppendQueue:
         return results
 
     def _remember_tools(self, accepted: list[EncodedAppend]) -> None:
-        if len(self._tools) > KNOWN_TOOLS:
+        if len(self._tools) > MAX_KNOWN_TOOLS:
             self._tools.clear()
         self._tools.update(version for each in accepted for version, _ in each.tools)
 

@@ -27,11 +27,11 @@ from farhand.store.sqlite.writer import WriteConnection, Writer
 
 RECORDS_PER_TRANSACTION = 500
 """Calls, runs or files removed in one transaction."""
-ROWS = 2000
+ROWS_PER_TRANSACTION = 2000
 """Rows of the log, or of feeds."""
-THREADS = 50
+THREADS_PER_PAGE = 50
 """Threads checked at once."""
-OWNERS = 1000
+OWNERS_PER_PAGE = 1000
 """Owners whose feeds are checked at once."""
 
 
@@ -85,7 +85,7 @@ def _old_feeds(
 ) -> tuple[list[Owner], Owner | None]:
     """Owners with old entries among the next ones, and the last of those; None if there are no more."""
     found: list[Owner] = []
-    for _ in range(OWNERS):
+    for _ in range(OWNERS_PER_PAGE):
         sql, key = (FIRST_FEED, ()) if after is None else (NEXT_FEED, (after.tenant, after.subject))
         row = db.execute(sql, key).fetchone()
         if row is None:
@@ -101,7 +101,9 @@ def _purge_feed(writing: WriteConnection, *, owner: Owner, before: float) -> int
     """Removes the first entries of an owner, as far as they are old; returns how many. The last row stays,
     without entries: the next number follows it."""
     key = (owner.tenant, owner.subject)
-    rows: list[tuple[int, int, float]] = writing.db.execute(FIRST_ENTRIES, (*key, ROWS)).fetchall()
+    rows: list[tuple[int, int, float]] = writing.db.execute(
+        FIRST_ENTRIES, (*key, ROWS_PER_TRANSACTION)
+    ).fetchall()
     old: list[tuple[int, int]] = []
     for no, count, at in rows:
         if at >= before:
@@ -132,12 +134,12 @@ async def _purge_log(reads: Reads, writer: Writer, before: float) -> None:
 def _old_threads(
     db: sqlite3.Connection, *, before: float, place: tuple[float, int]
 ) -> list[tuple[float, int]]:
-    return db.execute(OLD_THREADS, (before, *place, THREADS)).fetchall()
+    return db.execute(OLD_THREADS, (before, *place, THREADS_PER_PAGE)).fetchall()
 
 
 def _purge_threads(writing: WriteConnection, *, numbers: tuple[int, ...], before: float) -> int:
     """Removes their old rows that a snapshot covers; returns how many of these threads are done."""
-    left = ROWS
+    left = ROWS_PER_TRANSACTION
     for done, no in enumerate(numbers):
         removed = writing.db.execute(PURGE_LOG, (no, before, left)).rowcount
         if removed:
@@ -176,7 +178,7 @@ def delete_thread(writing: WriteConnection, owner: Owner, thread_id: str, versio
 
 def sweep_log(writing: WriteConnection) -> int:
     """Removes some rows of deleted threads; returns how many."""
-    swept = writing.db.execute(SWEEP_LOG, (ROWS,)).rowcount
+    swept = writing.db.execute(SWEEP_LOG, (ROWS_PER_TRANSACTION,)).rowcount
     if not swept:
         writing.db.execute("DELETE FROM removed_threads")
     return swept

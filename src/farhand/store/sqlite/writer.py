@@ -29,7 +29,7 @@ from farhand.store.sqlite.file import StoreFile
 from farhand.store.sqlite.held_rows import HeldRows
 from farhand.store.sqlite.migrate import rewrite_header
 
-REMEMBERED = 10_000
+MAX_CACHED_ROWS = 10_000
 """Threads, feeds and tools whose rows are not looked up again."""
 
 COUNTED = 200_000
@@ -157,7 +157,7 @@ class WriteConnection:
         return self.keep_thread(owner, thread_id, header)
 
     def keep_thread(self, owner: Owner, thread_id: str, header: ThreadHeader) -> ThreadHeader:
-        if len(self._threads) >= REMEMBERED:
+        if len(self._threads) >= MAX_CACHED_ROWS:
             self._threads.clear()
         self._threads[owner, thread_id] = header
         return header
@@ -178,7 +178,7 @@ class WriteConnection:
         last = self._feeds.get(owner)
         if last is None:
             (last,) = self.db.execute(LAST_FEED_NO, (owner.tenant, owner.subject)).fetchone()
-            if len(self._feeds) >= REMEMBERED:
+            if len(self._feeds) >= MAX_CACHED_ROWS:
                 self._feeds.clear()
         self._feeds[owner] = last + count
         return last + count
@@ -190,7 +190,7 @@ class WriteConnection:
     def is_new_tool(self, version: str) -> bool:
         if version in self._tools:
             return False
-        if len(self._tools) >= REMEMBERED:
+        if len(self._tools) >= MAX_CACHED_ROWS:
             self._tools.clear()
         self._tools.add(version)
         return True

@@ -34,7 +34,7 @@ def test_the_count_starts_again_after_a_minute() -> None:
 
 
 def test_the_number_of_addresses_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(login_limiter, "REMEMBERED", 3)
+    monkeypatch.setattr(login_limiter, "MAX_ADDRESSES", 3)
     limiter = LoginLimiter()
     for number in range(10):
         limiter.add(f"at-once-{number}", 0.0)
