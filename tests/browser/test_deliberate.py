@@ -87,7 +87,9 @@ async def test_who_types_with_the_focus_nowhere_allows_nothing(player: Visitor, 
     assert sent(room, "nowhere") == []
 
 
-@pytest.mark.parametrize("pressed", [("Edit",), ("Edit", "Undo changes"), ("Deny", "Back"), ("Always in this chat", "Back")])
+@pytest.mark.parametrize(
+    "pressed", [("Edit",), ("Edit", "Undo changes"), ("Deny", "Back"), ("Always in this chat", "Back")]
+)
 async def test_whatever_is_typed_after_a_press_of_another_button_allows_nothing(
     player: Visitor, room: Path, pressed: tuple[str, ...]
 ) -> None:
@@ -297,7 +299,9 @@ NOTES_WHERE = """(call) => {
 }"""
 
 
-async def test_a_press_that_brings_the_window_to_the_front_allows_nothing(player: Visitor, room: Path) -> None:
+async def test_a_press_that_brings_the_window_to_the_front_allows_nothing(
+    player: Visitor, room: Path
+) -> None:
     await player.page.add_init_script("document.hasFocus = () => window.isInFront !== false;")
     await player.page.reload()
     card = await asked(player, "front")

@@ -111,7 +111,11 @@ async def test_each_card_that_outlives_the_death_of_the_server_brings_one_result
         await photo.locator("input[type=file]").set_input_files(picture)  # type: ignore[arg-type]
         await player.sees_state("Done")
         said = await player.main.inner_text()
-        for result in ("copy_to_clipboard brought true.", "send_report brought nothing: denied", "take_photo brought {"):
+        for result in (
+            "copy_to_clipboard brought true.",
+            "send_report brought nothing: denied",
+            "take_photo brought {",
+        ):
             assert said.count(result) == 1, result
         await player.main.get_by_role("link", name="Inspect run").click()
         settled = player.page.get_by_role("button", name=re.compile(r"call-settled"))
