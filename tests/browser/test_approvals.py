@@ -120,6 +120,15 @@ async def test_of_two_calls_the_allowed_one_runs_while_the_other_still_asks(
     assert sent(room, "second@two") == [1]
 
 
+async def test_the_words_in_an_empty_field_are_as_readable_as_others(player: Visitor) -> None:
+    await player.asks('send_report {"to": "reason@example", "copies": 1}')
+    card = player.card("Send report?")
+    await card.get_by_role("button", name="Deny").click()
+    muted = await card.locator(".fh-context").first.evaluate("each => getComputedStyle(each).color")
+    reason = card.get_by_label("Reason (optional)")
+    assert await reason.evaluate("each => getComputedStyle(each, '::placeholder').color") == muted
+
+
 def sent(room: Path, to: str) -> list[int]:
     """How many copies went to this address, one number for each time."""
     notes = room / "notes.jsonl"

@@ -87,6 +87,23 @@ async def test_who_types_with_the_focus_nowhere_allows_nothing(player: Visitor, 
     assert sent(room, "nowhere") == []
 
 
+@pytest.mark.parametrize(
+    "pressed", [("Edit",), ("Edit", "Undo changes"), ("Deny", "Back"), ("Always in this chat", "Back")]
+)
+async def test_whatever_is_typed_after_a_press_of_another_button_allows_nothing(
+    player: Visitor, room: Path, pressed: tuple[str, ...]
+) -> None:
+    to = f"after {' '.join(pressed)}"
+    card = await asked(player, to)
+    for name in pressed:
+        await card.get_by_role("button", name=name, exact=True).click()
+    # the press has left the focus on a button of the card
+    await expect(card.get_by_role("button", name="Allow once")).to_be_enabled()
+    await player.page.keyboard.type("and then")
+    await is_still_asked(player, card)
+    assert sent(room, to) == []
+
+
 async def test_a_script_of_the_page_allows_nothing(player: Visitor, room: Path) -> None:
     card = await asked(player, "script")
     allow = card.get_by_role("button", name="Allow once")
@@ -231,6 +248,77 @@ async def test_it_holds_in_every_inbox_too(
     await expect(card).to_have_count(0)
     await guest.page.goto(chat)
     await guest.sees(f"{DRAFT} is gone.")
+
+
+async def test_a_press_where_the_last_question_of_the_inbox_was_does_not_allow_the_one_before_it(
+    own: FarhandProcess, draft: Path, visitors: Visitors
+) -> None:
+    guest = await visitors.at(own, size=(1326, 460))
+    guest.expects_to_be_cut_off()
+    for name in (DRAFT, "notes.md", "todo.txt"):
+        await guest.asks(f"Delete the file {name}")
+        await guest.sees("Waiting for 1 answer.")
+    await guest.page.goto(f"{own.url}/#/inbox")
+    last = guest.card("Delete todo.txt?")
+    await last.get_by_role("button", name="Always in this chat").scroll_into_view_if_needed()
+    await guest.page.evaluate(TO_THE_END)
+    before = guest.card("Delete notes.md?")
+    allow = before.get_by_role("button", name="Allow once")
+    await expect(last.get_by_role("button", name="Allow once")).to_be_enabled()
+    call = await last.get_attribute("data-call")
+    await guest.page.evaluate(NOTES_WHERE, await before.get_attribute("data-call"))
+    other = await visitors.beside(guest, "#/inbox")
+    elsewhere = other.main.locator(f'[data-call="{call}"]')
+    await elsewhere.get_by_role("button", name="Deny").click()
+    await elsewhere.get_by_role("button", name="Deny").click()
+    # the list is shorter now, so that its end comes down with what is above it
+    await guest.page.wait_for_function("() => window.movedTo !== undefined")
+    place = await guest.page.evaluate("() => window.movedTo")
+    await guest.page.mouse.click(place["x"] + 20, place["y"] + 10)
+    await expect(last).to_have_count(0)
+    await expect(allow).to_be_enabled()
+    await before.get_by_role("button", name="Deny").click()
+    await before.get_by_role("button", name="Deny").click()
+    await expect(before).to_have_count(0)
+
+
+TO_THE_END = """() => {
+    for (const each of document.querySelectorAll("main *")) {
+        each.scrollTop = each.scrollHeight;
+    }
+}"""
+NOTES_WHERE = """(call) => {
+    const button = document.querySelector(`[data-call="${call}"] .fh-allow`);
+    const { top } = button.getBoundingClientRect();
+    const look = () => {
+        const now = button.getBoundingClientRect();
+        window.movedTo = Math.abs(now.top - top) < 40 ? undefined : now.toJSON();
+        requestAnimationFrame(look);
+    };
+    look();
+}"""
+
+
+async def test_a_press_that_brings_the_window_to_the_front_allows_nothing(
+    player: Visitor, room: Path
+) -> None:
+    await player.page.add_init_script("document.hasFocus = () => window.isInFront !== false;")
+    await player.page.reload()
+    card = await asked(player, "front")
+    allow = card.get_by_role("button", name="Allow once")
+    box = await allow.bounding_box()
+    assert box is not None
+    await player.page.evaluate("() => { window.isInFront = false; }")
+    # it is pale then, as a button is that cannot be pressed
+    await expect(allow).to_have_attribute("aria-disabled", "true")
+    await player.page.evaluate(IN_FRONT_ON_PRESS)
+    await player.page.mouse.click(box["x"] + 20, box["y"] + 10)
+    assert await player.page.evaluate("() => window.isInFront") is True
+    await is_still_asked(player, card)
+    assert sent(room, "front") == []
+
+
+IN_FRONT_ON_PRESS = "() => addEventListener('pointerdown', () => { window.isInFront = true; }, true)"
 
 
 # ---------------------------------------------------------------------------- answers that did not arrive

@@ -85,6 +85,10 @@ async def test_only_what_is_chosen_looks_chosen_in_a_high_contrast_theme(guest: 
     await expect(views).to_have_count(4)
     frames = await views.evaluate_all(f"tabs => tabs.map({FRAME_OF_TAB})")
     assert sorted(frames) == [["false", "none"]] * 3 + [["true", "solid"]]
+    row = guest.main.get_by_role("link", name="get_current_weather").first
+    # without the focus, which has a frame of its own
+    await row.evaluate("row => row.blur()")
+    assert await row.evaluate("row => getComputedStyle(row).outlineStyle") == "solid"
 
 
 FRAME_OF_TAB = "(tab) => [tab.ariaSelected, getComputedStyle(tab).outlineStyle]"

@@ -279,3 +279,28 @@ async def test_messages_fit_on_a_narrow_screen_in_both_schemes(
         assert await player.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert await findings(player.page) == []
         await player.page.screenshot(path=tmp_path / f"messages-{scheme}.png")
+
+
+async def test_a_message_of_the_person_has_a_frame_in_a_high_contrast_theme(player: Visitor) -> None:
+    await player.asks("write Hello.")
+    await player.sees_state("Done")
+    message = player.main.locator("p", has_text="write Hello.").first
+    await player.page.emulate_media(forced_colors="active")
+    frame = await message.evaluate(FRAME)
+    # of two colours only: that of the text, and nothing else is left of the tint
+    assert frame == ["solid", "1px", await message.evaluate("each => getComputedStyle(each).color")]
+
+
+FRAME = """(message) => {
+    const { borderTopStyle, borderTopWidth, borderTopColor } = getComputedStyle(message);
+    return [borderTopStyle, borderTopWidth, borderTopColor];
+}"""
+
+
+async def test_the_end_of_a_chat_stays_in_sight_when_the_window_gets_narrower(player: Visitor) -> None:
+    await player.asks("write " + "word " * 300 + "\n\nThe end.")
+    await player.sees_state("Done")
+    end = player.main.get_by_text("The end.", exact=True).last
+    await expect(end).to_be_in_viewport()
+    await player.page.set_viewport_size({"width": 390, "height": 700})
+    await expect(end).to_be_in_viewport()

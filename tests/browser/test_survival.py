@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from playwright.async_api import Route, expect
 
+from tests.browser.conftest import EVERYTHING
+from tests.browser.lamp import lamp_picture
 from tests.browser.test_states import Away
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess, farhand_process
@@ -83,6 +86,42 @@ async def test_a_card_outlives_the_death_of_the_server(visitors: Visitors, own: 
     await expect(guest.page.get_by_text("This browser is connected")).to_be_visible()
     await guest.presses("Allow once")
     await guest.sees("old-draft.txt is gone.")
+
+
+async def test_each_card_that_outlives_the_death_of_the_server_brings_one_result(
+    visitors: Visitors, tmp_path: Path
+) -> None:
+    room = tmp_path / "room"
+    room.mkdir()
+    async with farhand_process("tests.browser.stage:agent", env={"TEST_ROOM": str(room)}) as server:
+        player = await visitors.at(server, allowed=EVERYTHING)
+        player.expects_to_be_cut_off()
+        await player.asks(
+            'copy_to_clipboard {"text": "once"}\nsend_report {"to": "nobody", "copies": 1}\ntake_photo {}'
+        )
+        photo = player.main.locator(".fh-card", has_text="Take a photo")
+        await photo.get_by_role("button", name="Allow once").click()
+        await expect(photo.get_by_role("button", name="Take photo")).to_be_visible()
+        await server.restart()
+        await expect(player.page.get_by_text("This browser is connected")).to_be_visible()
+        await player.cards.get_by_role("button", name="Copy", exact=True).click()
+        await player.cards.get_by_role("button", name="Deny", exact=True).click()
+        await player.cards.get_by_role("button", name="Deny", exact=True).click()
+        picture = {"name": "lamp.png", "mimeType": "image/png", "buffer": lamp_picture()}
+        await photo.locator("input[type=file]").set_input_files(picture)  # type: ignore[arg-type]
+        await player.sees_state("Done")
+        said = await player.main.inner_text()
+        for result in (
+            "copy_to_clipboard brought true.",
+            "send_report brought nothing: denied",
+            "take_photo brought {",
+        ):
+            assert said.count(result) == 1, result
+        await player.main.get_by_role("link", name="Inspect run").click()
+        settled = player.page.get_by_role("button", name=re.compile(r"call-settled"))
+        for tool in ("copy_to_clipboard, success", "send_report, denied", "take_photo, success"):
+            await expect(settled.filter(has_text=tool)).to_have_count(1)
+        await expect(settled).to_have_count(3)
 
 
 async def test_the_head_of_a_saved_chat_says_that_the_server_is_away(

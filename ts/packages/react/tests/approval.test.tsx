@@ -8,9 +8,12 @@ import { type CardHost, CardHostProvider, CardList, cardsMoved, type CardState, 
 import { pressesAre } from "./trust.ts";
 
 let decisions: Decision[] = [];
+let time = 0;
 
 beforeEach(() => {
   vi.useFakeTimers();
+  // the clock of a page never goes back
+  vi.advanceTimersByTime((time += 10_000));
   decisions = [];
   // drafts are kept for each server
   host = { ...host, http: httpOf({ url: "http://127.0.0.1:9" }) };
@@ -137,12 +140,34 @@ it("a pointer under which the button has come presses nothing for a moment; a ke
   press(allow);
   expect([allow.getAttribute("aria-disabled"), decisions.length]).toEqual(["true", 2]);
   settle();
-  // somebody who scrolls sees where it goes
+  // what is scrolled got shorter, and the browser moved it down
   document.documentElement.scrollTop = 50;
   top = 70;
   press(allow);
+  expect(decisions.length).toBe(2);
+  settle();
+  // somebody who scrolls sees where it goes
+  document.documentElement.scrollTop = 100;
+  top = 20;
+  fireEvent.wheel(document.body);
+  press(allow);
   expect(decisions.length).toBe(3);
   document.documentElement.scrollTop = 0;
+});
+
+it("a press that brings the window to the front, or closes a dialog of the browser, allows nothing", () => {
+  requirement("approval:deliberate");
+  const hasFocus = vi.spyOn(document, "hasFocus").mockReturnValue(false);
+  render(card());
+  settle();
+  const allow = button("Allow once");
+  expect([allow.disabled, allow.getAttribute("aria-disabled")]).toEqual([false, "true"]);
+  hasFocus.mockReturnValue(true);
+  press(allow);
+  expect(decisions).toEqual([]);
+  settle();
+  press(allow);
+  expect(decisions.length).toBe(1);
 });
 
 it("a yes and a place of the person are not sent by accident, either", () => {
@@ -174,6 +199,12 @@ it("letters count on a button of the card alone: not on its heading or parameter
   fireEvent.keyDown(button("Deny"), { key: "a", ctrlKey: true });
   fireEvent.click(button(/Edit/));
   fireEvent.keyDown(screen.getByRole("textbox", { name: "Path" }), { key: "a" });
+  // nor on a button, for somebody who takes it for the field
+  fireEvent.keyDown(button("Undo changes"), { key: "a" });
+  fireEvent.click(button("Undo changes"));
+  // nor where a pointer has pressed
+  fireEvent.pointerDown(button(/Edit/).querySelector("svg") as Element);
+  fireEvent.keyDown(button(/Edit/), { key: "a" });
   expect(decisions).toEqual([]);
   fireEvent.keyDown(button("Deny"), { key: "A" });
   expect(decisions.length).toBe(1);

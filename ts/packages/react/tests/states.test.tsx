@@ -199,3 +199,10 @@ it("what the page knows becomes a state", () => {
   const other: Call = { ...late, outcome: { kind: "failure", error: "Zu spät." } };
   expect(viewOf({ ...state, ...ends("timed_out") }, other, memory).state).toEqual({ name: "timed-out", afterSec: 7 });
 });
+
+it("a tool of the server has the same icon while it runs as when it is done", () => {
+  const running = { call: { id: "call_1", tool: "bake", phase: "ready", input: {} }, kind: "unknown", state: { name: "running" }, executor: "server" } as const;
+  const done = { ...running, call: { ...running.call, phase: "settled", outcome: { kind: "success", output: 1 } }, state: { name: "done" } } as const;
+  render(<CardHostProvider host={host}><ToolCard view={running} /><ToolCard view={done} /></CardHostProvider>);
+  expect(document.querySelectorAll(".fh-icon .lucide-server")).toHaveLength(2);
+});

@@ -87,7 +87,7 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
         {isBusy ? (
           <button type="button" className={PLAIN} onClick={talk.stop} disabled={talk.isStopping}><Square size={12} aria-hidden="true" /> {words.stop}</button>
         ) : (
-          <button type="submit" aria-label={words.send} disabled={isEmpty} className="grid size-8 shrink-0 place-items-center rounded-lg bg-accent text-on-accent disabled:opacity-40">
+          <button type="submit" aria-label={words.send} disabled={isEmpty} className="grid size-8 shrink-0 place-items-center rounded-lg border border-transparent bg-accent text-on-accent disabled:opacity-40">
             <ArrowUp size={16} aria-hidden="true" />
           </button>
         )}

@@ -50,7 +50,7 @@ export const Said = memo(function Said({ message, edit }: SaidProps): ReactNode 
   return (
     <div className="group flex flex-col items-end gap-1 pl-10">
       {files.length > 0 && <ul className="flex flex-wrap justify-end gap-2">{files.map((file, index) => <li key={index}><Attached file={file} /></li>)}</ul>}
-      {text !== "" && <p className="rounded-2xl min-w-0 rounded-br-md bg-tint px-4 py-2 wrap-anywhere whitespace-pre-wrap"><span className="sr-only">{words.you}</span>{text}</p>}
+      {text !== "" && <p className="rounded-2xl min-w-0 rounded-br-md border border-transparent bg-tint px-4 py-2 wrap-anywhere whitespace-pre-wrap"><span className="sr-only">{words.you}</span>{text}</p>}
       <span className={`-mb-6 [@media(hover:none)]:-mb-4 ${ACTIONS}`}>
         {text !== "" && <CopyButton text={text} />}
         {edit !== undefined && <IconButton label={words.edit} className="size-7!" onClick={() => setEdited(true)}><Pencil size={14} aria-hidden="true" /></IconButton>}

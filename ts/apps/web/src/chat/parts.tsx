@@ -76,7 +76,7 @@ export function runHref(runId: string): string {
 }
 
 export const PLAIN = "inline-flex items-center gap-2 rounded-lg border border-line bg-surface px-3 text-[13px] font-medium min-h-8 hover:bg-sunken disabled:opacity-50";
-export const MAIN = "inline-flex items-center gap-2 rounded-lg bg-accent px-3 text-[13px] font-medium text-on-accent min-h-8 disabled:opacity-50";
+export const MAIN = "inline-flex items-center gap-2 rounded-lg border border-transparent bg-accent px-3 text-[13px] font-medium text-on-accent min-h-8 disabled:opacity-50";
 
 const A_DAY_MS = 86_400_000;
 

@@ -62,7 +62,12 @@ export function useStickyEnd({ id, messages }: Conversation): End {
     const room = end.current?.closest("[data-scrolls]");
     const grown = (): void => void (isNear.current && follow(end.current));
     PICTURES.forEach((kind) => room?.addEventListener(kind, grown, true));
-    return () => PICTURES.forEach((kind) => room?.removeEventListener(kind, grown, true));
+    // a phone that is turned, or whose keyboard opens
+    addEventListener("resize", grown);
+    return () => {
+      PICTURES.forEach((kind) => room?.removeEventListener(kind, grown, true));
+      removeEventListener("resize", grown);
+    };
   }, []);
   return { end, isAway, jump };
 }

@@ -29,7 +29,7 @@ function EventLine({ event, isOpen, onToggle }: { event: InspectedEvent; isOpen:
         <span className="text-muted tabular-nums">{momentOf(event)}</span>
         <Icon size={13} aria-hidden="true" className={toneOfEvent(event)} />
         <span className="truncate">{event.type}</span>
-        <span className="truncate text-muted empty:hidden max-[620px]:col-start-3">{event.told}</span>
+        <span className="truncate text-muted empty:hidden max-[620px]:col-start-3 max-[620px]:wrap-anywhere max-[620px]:whitespace-normal">{event.told}</span>
       </button>
       {isOpen && (
         <div className="flex flex-col gap-2 px-4 pt-1 pb-3">

@@ -63,7 +63,7 @@ function ToolCard({ tool }: { tool: InspectedTool }): ReactNode {
           <Pill tone="grey">{tool.clientId ?? WHERE[tool.executor] ?? tool.executor}</Pill>
           {tool.asks && <Pill tone="amber">needs approval</Pill>}
           {tool.timeout !== null && <Pill tone="grey">{longOf(tool.timeout)} to answer</Pill>}
-          <span className="w-full min-w-0 truncate text-[13px] text-muted">{tool.description.split("\n")[0]}</span>
+          <span className="w-full min-w-0 truncate text-[13px] text-muted max-[620px]:whitespace-normal">{tool.description.split("\n")[0]}</span>
         </summary>
         <div className="flex flex-col gap-2 border-t border-line p-4">
           <p className="m-0 text-[13px] whitespace-pre-wrap">{tool.description}</p>

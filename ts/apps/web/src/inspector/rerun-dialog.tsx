@@ -53,7 +53,7 @@ export function RerunDialog({ place, onClose }: { place: RerunPlace; onClose: ()
         )}
         {wrong !== "" && <p role="alert" className="m-0 rounded-lg bg-red-tint px-3 py-2 text-[13px] wrap-anywhere text-red">{wrong}</p>}
         <div className="flex flex-wrap gap-2">
-          <button type="submit" disabled={isSending} className="inline-flex min-h-8 items-center gap-2 rounded-lg bg-accent px-3 text-[13px] font-medium text-on-accent disabled:opacity-50"><RotateCcw size={14} aria-hidden="true" /> {repeats.length > 0 ? "Run it again anyway" : "Start the rerun"}</button>
+          <button type="submit" disabled={isSending} className="inline-flex min-h-8 items-center gap-2 rounded-lg border border-transparent bg-accent px-3 text-[13px] font-medium text-on-accent disabled:opacity-50"><RotateCcw size={14} aria-hidden="true" /> {repeats.length > 0 ? "Run it again anyway" : "Start the rerun"}</button>
           <button type="button" className={PLAIN} onClick={onClose}>Cancel</button>
         </div>
       </form>

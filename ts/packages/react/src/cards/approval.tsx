@@ -10,7 +10,7 @@ import { EDIT, useCardHost, useDraft, useReadCalls, useWords } from "../thread.t
 import type { CardView } from "../view.ts";
 import type { Words } from "../words.ts";
 import { useAnswer } from "./answer.ts";
-import { AllowButton, canAllow, isDeliberate } from "./deliberate.tsx";
+import { AllowButton, canAllow, isDeliberate, isPressed } from "./deliberate.tsx";
 import { Button, Frame, Note } from "./frame.tsx";
 import { type Input, InputForm, InputTable, isExact, useReading } from "./input.tsx";
 
@@ -75,14 +75,13 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
       ...(!approved && reason ? { reason } : {}),
     });
   const box = useCardInSight(`${editing.isOn} ${editing.isChanged} ${isAlways} ${reason !== undefined}`);
-  const isPlain = reason === undefined && !isAlways;
+  // of a form, the letters are typed into its fields
+  const isPlain = reason === undefined && !isAlways && !editing.isOn;
   const pressed = (event: KeyboardEvent): void => {
-    const letter = isPlain ? letterOf(event) : undefined;
-    if (letter === undefined) {
-      return;
-    }
-    event.preventDefault();
+    const letter = isPlain && isOnButton(event) ? event.key.toLowerCase() : "";
     if (letter === "d" && !isOff) {
+      // else it would be the first letter of the reason
+      event.preventDefault();
       setReason("");
     } else if (letter === "a" && canAllow(event.currentTarget)) {
       decide(true);
@@ -197,14 +196,10 @@ function placeOf({ executor }: CardView, words: Words): string {
   return executor === "frontend" ? words.runsHere : executor === "client" ? words.runsInProgram : words.runsOnServer;
 }
 
-/** A letter that somebody pressed on one of the card's buttons. The heading gets the focus by itself, and the list of parameters by a
- * click of somebody who reads or copies: what is typed then may be meant for something else. */
-function letterOf(event: KeyboardEvent): "a" | "d" | undefined {
-  const letter = event.key.toLowerCase();
+/** Whether somebody pressed a key alone, on one of the card's buttons, and went there with keys. The heading gets the focus by itself,
+ * the list of parameters by a click of somebody who reads or copies, and a button such as Back by the click that pressed it: what is
+ * typed then may be meant for something else. */
+function isOnButton(event: KeyboardEvent): boolean {
   const hasModifier = event.ctrlKey || event.metaKey || event.altKey;
-  const isOnButton = (event.target as Element).closest(".fh-actions") !== null;
-  if ((letter !== "a" && letter !== "d") || hasModifier || !isDeliberate(event) || !isOnButton) {
-    return undefined;
-  }
-  return letter;
+  return !hasModifier && isDeliberate(event) && (event.target as Element).closest(".fh-actions") !== null && !isPressed(event.target);
 }

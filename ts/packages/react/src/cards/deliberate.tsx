@@ -20,45 +20,51 @@ export function isDeliberate({ nativeEvent }: Press): boolean {
   return isTrusted === true && repeat !== true && !isDouble && now - seenAt >= SETTLED_MS;
 }
 
+const NEVER = Number.NEGATIVE_INFINITY;
+
 /** When and where a pointer was pressed last, also on what is off and hears no click; whether that was soon after the press before it,
- * and on the same thing; and when the page was last turned to. */
-let pressedAt = Number.NEGATIVE_INFINITY;
+ * and on the same thing; when somebody last scrolled, and when the page did; and when the page was last turned to. */
+let pressedAt = NEVER;
 let pressedOn: EventTarget | null = null;
 let isSoon = false;
 let isSame = false;
-let seenAt = Number.NEGATIVE_INFINITY;
-let watchers = 0;
+let scrolledAt = NEVER;
+let shiftedAt = NEVER;
+let seenAt = NEVER;
 
 function notePress({ target }: Event): void {
   const now = performance.now();
+  // a button is one thing, with all that is drawn in it
+  const on = (target as Element).closest?.("button") ?? target;
   isSoon = now - pressedAt < SETTLED_MS;
-  isSame = target === pressedOn;
+  isSame = on === pressedOn;
   pressedAt = now;
-  pressedOn = target;
+  pressedOn = on;
+}
+
+/** Whether the focus is on this button because a pointer pressed it: what is typed next may be meant for something else. */
+export function isPressed(button: EventTarget): boolean {
+  return button === pressedOn;
+}
+
+function noteScroll(): void {
+  scrolledAt = performance.now();
 }
 
 function noteSight(): void {
   seenAt = performance.now();
 }
 
-const MOVES: Set<() => void> = new Set();
-
 /** For a page that scrolls its cards by itself: for a moment no pointer allows what has come under it. */
 export function cardsMoved(): void {
-  MOVES.forEach((moved) => moved());
+  shiftedAt = performance.now();
 }
 
-function watch(): () => void {
-  if ((watchers += 1) === 1) {
-    document.addEventListener("pointerdown", notePress, true);
-    document.addEventListener("visibilitychange", noteSight);
-  }
-  return () => {
-    if ((watchers -= 1) === 0) {
-      document.removeEventListener("pointerdown", notePress, true);
-      document.removeEventListener("visibilitychange", noteSight);
-    }
-  };
+const HEARD = [["pointerdown", notePress], ["visibilitychange", noteSight], ["wheel", noteScroll], ["touchmove", noteScroll]] as const;
+
+/** They stay: the same listener is added once only, however many buttons there are. */
+function watch(): void {
+  HEARD.forEach(([kind, note]) => document.addEventListener(kind, note, true));
 }
 
 /** Since when it can be pressed: 0 while it is off or out of sight, and for a moment after it came on. */
@@ -84,12 +90,13 @@ interface Stillness {
   readonly stands: (since: number) => boolean;
 }
 
-/** Not still for a moment after the button has come to another place by itself: a card before it has left or grown, or the page
- * has scrolled. The pointer may be there for something else. Whoever scrolls sees where it goes. */
+/** Not still for a moment after the button has come to another place by itself: a card has left or grown, or the page has scrolled.
+ * The pointer may be there for something else. Whoever scrolls sees where it goes. Nor for a moment after the window got the focus:
+ * the press that does so, or that closes a dialog of the browser, is not meant for the button. */
 function useStill(button: RefObject<Element | null>): Stillness {
   const [isStill, setStill] = useState(true);
   const place = useRef<Place | undefined>(undefined);
-  const movedAt = useRef(Number.NEGATIVE_INFINITY);
+  const movedAt = useRef(NEVER);
   const stands = useCallback((since: number): boolean => {
     // the timer outlives the button by a moment
     if (button.current === null) {
@@ -100,43 +107,41 @@ function useStill(button: RefObject<Element | null>): Stillness {
     if (isElsewhere(place.current ?? next, next)) {
       movedAt.current = now;
     }
+    if (!document.hasFocus()) {
+      noteSight();
+    }
     place.current = next;
-    setStill(now - movedAt.current >= SETTLED_MS);
-    return since - movedAt.current >= SETTLED_MS;
+    const stoodSince = Math.max(movedAt.current, shiftedAt, seenAt);
+    setStill(now - stoodSince >= SETTLED_MS);
+    return since - stoodSince >= SETTLED_MS;
   }, [button]);
   // before anybody sees it there
   useBeforePaint(() => void stands(0));
   useEffect(() => {
-    const moved = (): void => {
-      movedAt.current = performance.now();
-      setStill(false);
-    };
     const timer = setInterval(stands, LOOK_EVERY_MS, 0);
-    MOVES.add(moved);
-    return () => {
-      clearInterval(timer);
-      MOVES.delete(moved);
-    };
+    return () => clearInterval(timer);
   }, [stands]);
   return { isStill, stands };
 }
 
 const useBeforePaint = typeof document === "undefined" ? useEffect : useLayoutEffect;
 
-type Place = readonly [number, number];
+/** In the window, and in what is scrolled, however far that is. */
+type Place = readonly [left: number, top: number, leftInside: number, topInside: number];
 
-/** In what is scrolled, however far that is. */
 function placeOf(element: Element): Place {
-  let { left, top } = element.getBoundingClientRect();
+  const { left, top } = element.getBoundingClientRect();
+  const place: [number, number, number, number] = [left, top, left, top];
   for (let around: Element | null = element; around !== null; around = around.parentElement) {
-    left += around.scrollLeft;
-    top += around.scrollTop;
+    place[2] += around.scrollLeft;
+    place[3] += around.scrollTop;
   }
-  return [left, top];
+  return place;
 }
 
-function isElsewhere([left, top]: Place, [leftNow, topNow]: Place): boolean {
-  return Math.max(Math.abs(left - leftNow), Math.abs(top - topNow)) >= NEAR_PX;
+function isElsewhere(before: Place, now: Place): boolean {
+  const isScrolling = performance.now() - scrolledAt < SETTLED_MS;
+  return before.some((each, index) => index > 1 === isScrolling && Math.abs(each - now[index]!) >= NEAR_PX);
 }
 
 /** Half of a button is enough to see what it is. */

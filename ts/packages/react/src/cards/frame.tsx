@@ -1,6 +1,6 @@
 // The one frame of every card: icon, title, context, body, one main button, a way out, time left.
 import {
-  Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, ShieldCheck, TriangleAlert, Type, X,
+  Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, Server, ShieldCheck, TriangleAlert, Type, X,
 } from "lucide-react";
 import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
 import { useNow } from "../card-memory.ts";
@@ -11,7 +11,7 @@ import { piecesOf } from "../visible-text.ts";
 import type { Words } from "../words.ts";
 import { VisibleText } from "./input.tsx";
 
-export const ICONS: Readonly<Record<Kind, LucideIcon>> = {
+const ICONS: Readonly<Record<Kind, LucideIcon>> = {
   confirm: Hand,
   text: Type,
   select: List,
@@ -26,6 +26,14 @@ export const ICONS: Readonly<Record<Kind, LucideIcon>> = {
   unknown: Plug,
 };
 
+/** A tool without a card of its own shows where it runs. */
+export function iconOf({ kind, executor, state }: CardView): LucideIcon {
+  if (state.name === "denied") {
+    return ShieldCheck;
+  }
+  return kind === "unknown" && executor === "server" ? Server : ICONS[state.name === "no-client" ? "unknown" : kind];
+}
+
 const AMBER_UNDER_MS = 10_000;
 
 export interface FrameProps {
@@ -39,10 +47,11 @@ export interface FrameProps {
   readonly onKeyDown?: (event: KeyboardEvent) => void;
 }
 
-export function Frame({ view: { call, kind, state }, title, context, children, actions, aside, onKeyDown }: FrameProps): ReactNode {
+export function Frame({ view, title, context, children, actions, aside, onKeyDown }: FrameProps): ReactNode {
   const id = useId();
   const words = useWords();
-  const Icon = state.name === "no-client" ? Plug : ICONS[state.name === "denied" ? "approval" : kind];
+  const { call, kind, state } = view;
+  const Icon = iconOf(view);
   return (
     <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} onKeyDown={onKeyDown}>
       <header className="fh-head">

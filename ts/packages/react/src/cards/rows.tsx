@@ -1,6 +1,6 @@
 // Calls that are over, folded into lines; a click unfolds what went in and what came out.
 import { openable } from "@farhand/client";
-import { Check, Minus, Plug, Server, X } from "lucide-react";
+import { Check, Minus, X } from "lucide-react";
 import type { ReactNode } from "react";
 import { useAllowed } from "../allowed.ts";
 import { doneTitle, doneWords, durationOf, lateWords, questionOf } from "../sentences.ts";
@@ -9,7 +9,7 @@ import { useKnown } from "../tools.ts";
 import type { CardView } from "../view.ts";
 import type { Words } from "../words.ts";
 import { inTab } from "./abilities.tsx";
-import { Button, ICONS } from "./frame.tsx";
+import { Button, iconOf } from "./frame.tsx";
 
 /** Lines that belong together, in one frame. */
 export function Rows({ views }: { views: readonly CardView[] }): ReactNode {
@@ -101,16 +101,6 @@ export function OpenForGood({ view: { call, kind, state } }: { view: CardView })
   }
   const name = state.name === "done" ? words.openAgain : words.open;
   return <Button className="fh-button fh-plain fh-little" aria-label={`${name}: ${url.host}`} onClick={() => void (openPage ?? inTab)(url)}>{name}</Button>;
-}
-
-function iconOf({ kind, executor, state }: CardView): typeof Server {
-  if (state.name === "denied") {
-    return ICONS.approval;
-  }
-  if (kind !== "unknown") {
-    return ICONS[kind];
-  }
-  return executor === "server" ? Server : Plug;
 }
 
 function wordsOf({ state, kind, call, summary }: CardView, words: Words): string {
