@@ -7,7 +7,8 @@
         await server.restart()
 
 The store, the port and the token stay the same from one start to the next. The environment and the folders of
-whoever runs the tests are kept out.
+whoever runs the tests are kept out. A process is forked from one that has imported farhand, unless a test
+needs an interpreter of its own (`fresh`, `inside`) or sets how Python starts: imports are most of a start.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import httpx2
+
+from tests.fork_server import Nursed, shared_nursery
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN_SEC = 40.0
@@ -55,14 +58,17 @@ class FarhandProcess:
         folder: Path,
         environment: Mapping[str, str],
         inside: tuple[str, ...] = (),
+        *,
+        fresh: bool = False,
     ) -> None:
         self.url = ""
         self.token = secrets.token_urlsafe(24)
         self._arguments = arguments
         self._folder = folder
         self._inside = inside
+        self._fresh = fresh
         self._environment = {**environment, "FARHAND_TOKEN": self.token}
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: asyncio.subprocess.Process | Nursed | None = None
 
     @property
     def port(self) -> int:
@@ -97,12 +103,19 @@ class FarhandProcess:
     async def start(self) -> None:
         """Returns once it answers requests."""
         port = ("--port", str(self.port) if self.url else "0")
+        arguments = (*self._arguments, *port)
+        self._process = await (self._start_fresh(arguments) if self._fresh else self._fork(arguments))
+        self.url = await asyncio.wait_for(self._address(), READY_WITHIN_SEC)
+
+    async def _start_fresh(self, arguments: tuple[str, ...]) -> asyncio.subprocess.Process:
         with self._out.open("w") as out, self._err.open("a") as err:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._inside, sys.executable, "-m", "farhand", *self._arguments, *port,
+            return await asyncio.create_subprocess_exec(
+                *self._inside, sys.executable, "-m", "farhand", *arguments,
                 cwd=ROOT, env=self._environment, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=err,
             )  # fmt: skip
-        self.url = await asyncio.wait_for(self._address(), READY_WITHIN_SEC)
+
+    async def _fork(self, arguments: tuple[str, ...]) -> Nursed:
+        return await shared_nursery().start(arguments, self._environment, self._out, err=self._err)
 
     async def restart(self) -> None:
         """Kills it if it is still alive, and starts it again on the same store and port."""
@@ -142,7 +155,7 @@ class FarhandProcess:
     def _err(self) -> Path:
         return self._folder / "err.txt"
 
-    def _running(self) -> asyncio.subprocess.Process:
+    def _running(self) -> asyncio.subprocess.Process | Nursed:
         assert self._process is not None, "start() comes first"
         return self._process
 
@@ -161,6 +174,7 @@ async def farhand_process(
     store: str | None = None,
     env: Mapping[str, str] | None = None,
     inside: tuple[str, ...] = (),
+    fresh: bool = False,
 ) -> AsyncIterator[FarhandProcess]:
     """A running `farhand run target …`, or `farhand demo …` for the target `demo`; started by the command
     `inside`, which becomes it."""
@@ -170,7 +184,10 @@ async def farhand_process(
         command = ("demo",) if target == "demo" else ("run", target)
         # an app of create_app brings its own store
         kept = () if target.endswith(":app") else ("--store", address)
-        process = FarhandProcess((*command, *kept, *arguments), place, environment(place, env), inside)
+        variables = environment(place, env)
+        process = FarhandProcess(
+            (*command, *kept, *arguments), place, variables, inside, fresh=fresh or _needs_own(inside, env)
+        )
         try:
             await process.start()
             yield process
@@ -184,22 +201,34 @@ async def run_farhand(
     env: Mapping[str, str] | None = None,
     within: float = READY_WITHIN_SEC,
     inside: tuple[str, ...] = (),
+    fresh: bool = False,
 ) -> Ended:
     """A farhand that is expected to end by itself, with everything it printed."""
     with tempfile.TemporaryDirectory(prefix="farhand-test-") as folder:
-        process = await asyncio.create_subprocess_exec(
-            *inside, sys.executable, "-m", "farhand", *arguments,
-            cwd=cwd, env=environment(Path(folder), env), stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
+        place = Path(folder)
+        out, err = place / "out.txt", place / "err.txt"
+        process: asyncio.subprocess.Process | Nursed
+        if fresh or _needs_own(inside, env):
+            with out.open("w") as to_out, err.open("w") as to_err:
+                process = await asyncio.create_subprocess_exec(
+                    *inside, sys.executable, "-m", "farhand", *arguments,
+                    cwd=cwd, env=environment(place, env), stdin=asyncio.subprocess.DEVNULL,
+                    stdout=to_out, stderr=to_err,
+                )  # fmt: skip
+        else:
+            process = await shared_nursery().start(arguments, environment(place, env), out, err=err, cwd=cwd)
         try:
-            out, err = await asyncio.wait_for(process.communicate(), within)
+            code = await asyncio.wait_for(process.wait(), within)
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
-    assert process.returncode is not None, "it has ended"
-    return Ended(process.returncode, out.decode(), err.decode())
+        return Ended(code, out.read_text(), err.read_text())
+
+
+def _needs_own(inside: tuple[str, ...], env: Mapping[str, str] | None) -> bool:
+    """True where a forked process could not be what it should be."""
+    return bool(inside) or any(name.startswith("PYTHON") for name in env or ())
 
 
 def environment(folder: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:

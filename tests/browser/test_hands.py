@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.browser.doc_pages import Block, build
 from tests.browser.test_other_origin import open_page, site
-from tests.chaos.fork_server import Nursed, Nursery, nursery
+from tests.fork_server import Nursed, Nursery, nursery
 from tests.postgres import Cluster, free_port
 from tests.process import environment
 from tests.requirement import requirement

@@ -20,13 +20,13 @@ from msgspec import json
 
 from farhand.core.outcome import Success
 from tests.chaos.crash_agent import Crashed, Order
-from tests.chaos.fork_server import nursery
 from tests.chaos.history import Sending, Told
 from tests.chaos.storm.caller import Caller, Direct
 from tests.chaos.storm.hand import hands
 from tests.chaos.storm.person import Person
 from tests.chaos.storm.sender import Json, Progress, Sender
 from tests.chaos.storm.servers import TOKEN, Server
+from tests.fork_server import nursery
 
 AGENT = "tests.chaos.crash_agent"
 When = Literal["before", "after"]

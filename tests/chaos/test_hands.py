@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.chaos.fork_server import Nursed, Nursery, nursery
 from tests.chaos.recorded_server import Json
 from tests.faces.agui import page as agui
 from tests.faces.ui_stream.page import Page
+from tests.fork_server import Nursed, Nursery, nursery
 from tests.postgres import Cluster
 from tests.process import MANY_RUNS, environment
 from tests.requirement import requirement

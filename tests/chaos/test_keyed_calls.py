@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.fork_server import Nursed, Nursery, nursery
+from tests.fork_server import Nursed, Nursery, nursery
 from tests.postgres import Cluster
 from tests.process import environment
 from tests.requirement import requirement

@@ -90,6 +90,7 @@ def test_a_python_without_its_venv_module_is_said_in_one_line(project: Path) -> 
     assert_stopped(ended, because="no venv module; install it (Debian: apt install python3-venv)")
 
 
+@pytest.mark.tools
 def test_an_unreachable_index_is_said_in_one_line_after_pips_own_words(project: Path) -> None:
     (project / "requirements/run.txt").write_text(UNREACHABLE)
     ended = set_up(project)
@@ -100,6 +101,7 @@ def test_an_unreachable_index_is_said_in_one_line_after_pips_own_words(project: 
     assert "check the network" in last
 
 
+@pytest.mark.tools
 def test_a_failed_set_up_is_repeated_and_a_finished_one_only_when_its_inputs_changed(project: Path) -> None:
     lock = project / "requirements/run.txt"
     lock.write_text(UNREACHABLE)
@@ -117,6 +119,7 @@ def test_a_failed_set_up_is_repeated_and_a_finished_one_only_when_its_inputs_cha
     assert "set-up: done in" in make(project, STAMP).stdout
 
 
+@pytest.mark.tools
 def test_a_set_up_killed_half_way_leaves_no_stamp_and_is_repaired_by_the_next(project: Path) -> None:
     # a group of its own: what dies is make with everything it started
     running = subprocess.Popen(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.fork_server import shared_nursery
+from tests.process import environment
 from tests.requirement import requirement
 
 ROOT = Path(__file__).parents[2]
@@ -25,17 +24,18 @@ PAGES = sorted(
 
 @requirement("docs:pages-run")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_blocks_of_a_page_run_as_printed(page: Path, tmp_path: Path) -> None:
+async def test_the_blocks_of_a_page_run_as_printed(page: Path, tmp_path: Path) -> None:
     program = tmp_path / "page.py"
-    program.write_text("\n".join(BLOCK.findall(page.read_text())))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("COV_")}
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", str(program)],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    program.write_text(_blocks(page))
+    plain = environment(tmp_path)
+    out = tmp_path / "out.txt"
+    ran = await shared_nursery().start([str(program)], plain, out, "tests.docs.program:main", cwd=tmp_path)
+    try:
+        code = await ran.wait()
+    finally:
+        ran.kill()
+    assert code == 0, out.with_suffix(".err").read_text()
+
+
+def _blocks(page: Path) -> str:
+    return "\n".join(BLOCK.findall(page.read_text()))

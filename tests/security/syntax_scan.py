@@ -29,18 +29,19 @@ def modules() -> list[tuple[str, ast.Module]]:
     return [(name, ast.parse(path.read_text())) for name, path in paths.items() if name[:8] != "testing/"]
 
 
-def readers_in(tree: ast.Module) -> set[str]:
+@cache
+def readers_in(tree: ast.Module) -> frozenset[str]:
     """The readers of foreign text that are named here, whether called or kept for later."""
     names = _names(tree)
-    found = {names.get(each.id, each.id) for each in ast.walk(tree) if isinstance(each, ast.Name)}
-    found |= {_dotted(each, names) for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
-    return found & READERS
+    found = {names.get(each.id, each.id) for each in _nodes(tree) if isinstance(each, ast.Name)}
+    found |= {_dotted(each, names) for each in _nodes(tree) if isinstance(each, ast.Attribute)}
+    return frozenset(found & READERS)
 
 
 def texts_in(tree: ast.Module) -> Iterator[str]:
     """Every constant text or bytes outside of docstrings."""
-    documents = {id(each.value) for each in ast.walk(tree) if isinstance(each, ast.Expr)}
-    for each in ast.walk(tree):
+    documents = {id(each.value) for each in _nodes(tree) if isinstance(each, ast.Expr)}
+    for each in _nodes(tree):
         if isinstance(each, ast.Constant) and id(each) not in documents:
             if isinstance(each.value, bytes):
                 yield each.value.decode("latin-1")
@@ -48,17 +49,27 @@ def texts_in(tree: ast.Module) -> Iterator[str]:
                 yield each.value
 
 
-def names_in(tree: ast.Module) -> set[str]:
+@cache
+def names_in(tree: ast.Module) -> frozenset[str]:
     """Every function of another module that is named here, with the module's whole name."""
     names = _names(tree)
-    found = {names[each.id] for each in ast.walk(tree) if isinstance(each, ast.Name) and each.id in names}
-    return found | {_dotted(each, names) for each in ast.walk(tree) if isinstance(each, ast.Attribute)}
+    found = {names[each.id] for each in _nodes(tree) if isinstance(each, ast.Name) and each.id in names}
+    return frozenset(
+        found | {_dotted(each, names) for each in _nodes(tree) if isinstance(each, ast.Attribute)}
+    )
 
 
+@cache
+def _nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    """Walked through once for all questions."""
+    return tuple(ast.walk(tree))
+
+
+@cache
 def _names(tree: ast.Module) -> dict[str, str]:
     """What each imported name stands for."""
     names: dict[str, str] = {}
-    for each in ast.walk(tree):
+    for each in _nodes(tree):
         if isinstance(each, ast.Import):
             names.update({alias.asname or alias.name.partition(".")[0]: (alias.asname and alias.name)
                           or alias.name.partition(".")[0] for alias in each.names})  # fmt: skip

@@ -53,7 +53,11 @@ class Watched:
 @pytest.fixture
 async def watched() -> AsyncIterator[Watched]:
     stalled = {"FARHAND_LIMITS__STALLED_AFTER_SEC": "2"}
-    async with farhand_process("tests.chaos.agents:agent", env=stalled) as server, server.client() as client:
+    # its memory is measured: nothing of it may be that of a parent
+    async with (
+        farhand_process("tests.chaos.agents:agent", env=stalled, fresh=True) as server,
+        server.client() as client,
+    ):
         assert (await client.get("/")).status_code == 200
         yield Watched(server)
 

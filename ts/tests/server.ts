@@ -65,7 +65,9 @@ export class Server {
     started.stderr.on("data", (bytes) => (this.#log += String(bytes)));
     this.#process = started;
     // tests that are given up in the middle leave no server behind
-    process.once("exit", () => started.kill("SIGKILL"));
+    const kill = () => started.kill("SIGKILL");
+    process.once("exit", kill);
+    started.once("exit", () => process.off("exit", kill));
     await until(() => ADDRESS.test(this.#log) || started.exitCode !== null, "the server's address", 45_000);
     const address = ADDRESS.exec(this.#log);
     if (address?.[1] === undefined || started.exitCode !== null) {

@@ -7,9 +7,10 @@ Must not know how variables and files are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 
 from msgspec import Struct
-from msgspec.structs import fields, replace
+from msgspec.structs import FieldInfo, fields, replace
 
 from farhand.agent.offered_tools import RequestTools
 from farhand.clients.registry import ClientTools
@@ -155,8 +156,14 @@ def _merged(read: ServerSettings, above: Settings) -> Settings:
     return replace(read.settings, **changed)
 
 
+@cache
+def _fields(struct: type[Struct]) -> tuple[FieldInfo, ...]:
+    # each call of `fields` evaluates every annotation again
+    return fields(struct)
+
+
 def _sections(settings: Settings) -> dict[str, Struct]:
-    return {field.name: getattr(settings, field.name) for field in fields(settings)}
+    return {field.name: getattr(settings, field.name) for field in _fields(type(settings))}
 
 
 def _section(read: ServerSettings, section: str, below: Struct, above: Struct) -> Struct:
@@ -168,7 +175,7 @@ def _section(read: ServerSettings, section: str, below: Struct, above: Struct) -
 
 def _chosen(section: Struct) -> dict[str, object]:
     """What differs from the default: a struct cannot tell an explicit default from one that was left out."""
-    values = {field.name: (getattr(section, field.name), field.default) for field in fields(section)}
+    values = {field.name: (getattr(section, field.name), field.default) for field in _fields(type(section))}
     return {name: value for name, (value, default) in values.items() if value != default}
 
 
@@ -187,7 +194,7 @@ def _origins(read: ServerSettings, arguments: Arguments) -> dict[str, Origin]:
 
 def _plain_arguments(arguments: Arguments) -> dict[str, object]:
     """Those that were given and are settings themselves."""
-    values = {field.name: getattr(arguments, field.name) for field in fields(arguments)}
+    values = {field.name: getattr(arguments, field.name) for field in _fields(type(arguments))}
     return {name: value for name, value in values.items() if value is not None and name not in _NOT_SETTINGS}
 
 

@@ -7,6 +7,7 @@ Faces must not import each other, so they are combined here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 
 from farhand.agent.service import AgentService
@@ -30,7 +31,13 @@ from farhand.server.copy_as_test import write_test
 
 def server_details(service: AgentService, prices: Mapping[str, tuple[float, float]]) -> ServerDetails:
     store = type(service.log.store).__name__.removesuffix("Store").lower()
-    return ServerDetails(wires(service.spec.model.name), store, version("farhand"), write_test, prices)
+    return ServerDetails(wires(service.spec.model.name), store, _version(), write_test, prices)
+
+
+@cache
+def _version() -> str:
+    # read from the files of the installation
+    return version("farhand")
 
 
 def wires(model: str) -> tuple[WireEncoder, ...]:

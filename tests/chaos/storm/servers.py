@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx2
 
 from tests.chaos.fault_proxy import FaultProxy
-from tests.chaos.fork_server import Nursed, Nursery, nursery
 from tests.chaos.storm.director import Fault
+from tests.fork_server import Nursed, Nursery, nursery
 from tests.process import environment
 
 AGENT = "tests.chaos.storm.agent"
@@ -114,14 +114,14 @@ class Server:
     async def freeze(self, seconds: float) -> int:
         async with self._changing:
             process = self._there()
-            process.signal(signal.SIGSTOP)
+            process.send_signal(signal.SIGSTOP)
             await asyncio.sleep(seconds)
-            process.signal(signal.SIGCONT)
+            process.send_signal(signal.SIGCONT)
         return 1
 
     async def stop(self) -> int:
         process = self._there()
-        process.signal(signal.SIGTERM)
+        process.send_signal(signal.SIGTERM)
         return await process.wait()
 
     def _there(self) -> Nursed:

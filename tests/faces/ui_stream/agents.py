@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import ParamSpec, TypeVar
 
 from farhand.agent.agent import Agent
 from farhand.models.scripted import Ask, Moment, ScriptedModel, Step, ToolResult
 from farhand.models.scripted.model import Script
+from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import tool
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Scene:
@@ -104,46 +110,75 @@ def told(results: Sequence[ToolResult]) -> str:
     return " ".join(f"{each.tool}: {each.kind} {each.output or each.error}." for each in results)
 
 
-def _server_tools(scene: Scene) -> list[object]:
-    @tool
-    def weather(city: str) -> dict[str, object]:
-        """Tell the weather.
+@tool
+def weather(city: str) -> dict[str, object]:
+    """Tell the weather.
 
-        Args:
-            city: Where.
-        """
+    Args:
+        city: Where.
+    """
+    raise AssertionError(f"each scene has its own: {city}")
+
+
+@tool(needs_approval=True)
+def delete_file(path: str) -> dict[str, object]:
+    """Delete a file for good.
+
+    Args:
+        path: Which one.
+    """
+    raise AssertionError(f"each scene has its own: {path}")
+
+
+@tool
+def broken(subject: str) -> dict[str, object]:
+    """Raise, always.
+
+    Args:
+        subject: Whatever.
+    """
+    raise AssertionError(f"each scene has its own: {subject}")
+
+
+@tool
+async def slow(subject: str) -> dict[str, object]:
+    """Wait at a gate.
+
+    Args:
+        subject: Whose.
+    """
+    raise AssertionError(f"each scene has its own: {subject}")
+
+
+def _server_tools(scene: Scene) -> list[object]:
+    """Schemas are derived once: that takes longer than starting a server, and hundreds of tests do it."""
+
+    def tell_weather(city: str) -> dict[str, object]:
         scene.ran.append(("weather", city))
         return {"city": city, "sky": "sunny"}
 
-    @tool(needs_approval=True)
-    def delete_file(path: str) -> dict[str, object]:
-        """Delete a file for good.
-
-        Args:
-            path: Which one.
-        """
+    def delete(path: str) -> dict[str, object]:
         scene.ran.append(("delete_file", path))
         return {"deleted": path}
 
-    @tool
-    def broken(subject: str) -> dict[str, object]:
-        """Raise, always.
-
-        Args:
-            subject: Whatever.
-        """
+    def fail(subject: str) -> dict[str, object]:
         scene.ran.append(("broken", subject))
         raise RuntimeError(f"the machine for {subject} is out of order")
 
-    @tool
-    async def slow(subject: str) -> dict[str, object]:
-        """Wait at a gate.
-
-        Args:
-            subject: Whose.
-        """
+    async def wait(subject: str) -> dict[str, object]:
         scene.ran.append(("slow", subject))
         await scene.gate(subject).wait()
         return {"waited": subject}
 
-    return [weather, delete_file, broken, slow]
+    return [
+        _with_function(weather, tell_weather),
+        _with_function(delete_file, delete),
+        _with_function(broken, fail),
+        _with_function(slow, wait),
+    ]
+
+
+def _with_function(declared: DeclaredTool[P, R], function: Callable[P, R]) -> DeclaredTool[P, R]:
+    own = copy.copy(declared)
+    own.function = function
+    return own

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -83,3 +85,58 @@ def test_retried_tests_are_named_in_the_last_line(tree: Path, capfd: pytest.Capt
     (tree / "Makefile").write_text("one two three:\n\t@true\nfour:\n\t@echo test_it.py::test >>$(RETRIED)\n")
     assert run_tier.main("short") == 0
     assert capfd.readouterr().out.splitlines()[-1] == "retried: test_it.py::test"
+
+
+def test_what_a_part_computed_is_told_apart_from_what_ran_beside_it(
+    tree: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    busy = "import time\nwhile time.process_time() < 0.6: pass"
+    (tree / "busy.py").write_text(busy)
+    (tree / "Makefile").write_text(f"one:\n\t@{sys.executable} busy.py\ntwo three four:\n\t@true\n")
+    assert run_tier.main("short") == 0
+    printed = capfd.readouterr().out
+    computed = {
+        part: int(seconds)
+        for part, seconds in re.findall(r"^(\w+) +\d+ s +(\d+) s computed$", printed, flags=re.MULTILINE)
+    }
+    assert computed.keys() == {"one", "two", "three", "four"}
+    assert computed["one"] >= 1
+    assert computed["two"] == 0
+
+
+@pytest.mark.parametrize(
+    ("counted", "told"),
+    [
+        ("cpu 1 2 3 4 5 6 7 800 9\ncpu0 0\n", "; 1 s were taken by other machines"),
+        # an old kernel
+        ("cpu 1 2 3 4\n", ""),
+        # another system
+        (None, ""),
+    ],
+)
+def test_time_given_to_other_machines_is_told_where_it_is_counted(
+    tree: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    counted: str | None,
+    told: str,
+) -> None:
+    monkeypatch.setattr(run_tier, "PROCESSORS", tree / "stat")
+    if counted is not None:
+        (tree / "stat").write_text(counted)
+    (tree / "Makefile").write_text("one two three four:\n\t@true\n")
+    assert run_tier.main("short") == 0
+    last = capfd.readouterr().out.splitlines()[-1]
+    assert re.sub(r"[\d,]+ s", "1 s", last) == f"make short: passed in 1 s (processors used 1 s{told})"
+
+
+def test_time_given_to_others_during_the_run_is_what_counts(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    ticks = os.sysconf("SC_CLK_TCK")
+    monkeypatch.setattr(run_tier, "PROCESSORS", tree / "stat")
+    (tree / "stat").write_text(f"cpu 1 2 3 4 5 6 7 {5 * ticks} 9\n")
+    later = f"cpu 1 2 3 4 5 6 7 {785 * ticks} 9"
+    (tree / "Makefile").write_text(f"one two three:\n\t@true\nfour:\n\t@echo {later} >stat\n")
+    assert run_tier.main("short") == 0
+    assert "; 780 s were taken by other machines" in capfd.readouterr().out
