@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from types import CodeType
 from typing import TypeAlias, assert_never
 
 import msgspec
@@ -404,7 +405,7 @@ class ScriptedModel:
     async def _items(self, prompt: Prompt) -> AsyncGenerator[ScriptItem, None]:
         async with aclosing(_steps(self._script, moment_of(prompt))) as steps:
             async for step in steps:
-                for item in _checked(step):
+                for item in _checked(step, self._script):
                     yield item
 
     def _delay_of(self, item: ScriptItem) -> float:
@@ -470,9 +471,17 @@ async def _next(steps: AsyncGenerator[Step, None]) -> Step:
         ) from error
 
 
-def _checked(step: object) -> tuple[ScriptItem, ...]:
+def _checked(step: object, script: Script) -> tuple[ScriptItem, ...]:
     try:
         return items_of(step)
     except BadSetting as error:
         # in the middle of a run this is a fault of the model, and the run ends as with any other
-        raise ModelFault(error.message, hint=error.hint) from error
+        raise ModelFault(f"{error.message}{_origin(script)}", hint=error.hint) from error
+
+
+def _origin(script: Script) -> str:
+    """Whose step it was, for the author of the script."""
+    code = getattr(script, "__code__", None)
+    if not isinstance(code, CodeType):
+        return ""
+    return f" It was returned by {code.co_name}() ({Path(code.co_filename).name}:{code.co_firstlineno})."

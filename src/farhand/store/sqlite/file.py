@@ -135,7 +135,7 @@ def _lock(place: Path) -> IO[bytes]:
         who = f" (process {holder})" if holder.isdigit() else ""
         raise StoreLocked(
             f"The store '{place}' is in use by another farhand server{who}.",
-            hint="Stop that server, or use another file for this one.",
+            hint="Stop that server, or give this one another file: --store sqlite:///other.db.",
         ) from None
     lock.truncate(0)
     lock.write(str(os.getpid()).encode())

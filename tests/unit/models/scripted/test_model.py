@@ -162,6 +162,18 @@ async def test_a_function_that_answers_with_no_step_breaks_the_model_not_the_pro
         await collect(model, Talk("go"))
 
 
+async def test_a_fault_of_a_script_names_the_function_its_file_and_its_line() -> None:
+    def forgetful(moment: Moment) -> str:
+        return moment.results[-1].output if moment.results else None  # type: ignore[return-value]
+
+    line = forgetful.__code__.co_firstlineno
+    with pytest.raises(ModelFault, match=rf"returned by forgetful\(\) \(test_model\.py:{line}\)"):
+        await collect(ScriptedModel(forgetful), Talk("go"))
+    # a list of steps has no line of its own
+    with pytest.raises(ModelFault, match=r"cannot be None\. Use"):
+        await collect(ScriptedModel([forgetful]), Talk("go"))
+
+
 async def test_deltas_can_be_given_one_by_one_or_cut_by_a_function() -> None:
     pieces = await collect(ScriptedModel([Say(["Hel", "lo"])]), Talk("go"))
     cut = await collect(ScriptedModel(["Hi!"], cut=list), Talk("go"))
