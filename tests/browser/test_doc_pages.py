@@ -344,7 +344,7 @@ async def test_client_other_ways_in(browser: Browser, docs: Docs) -> None:
         await page.evaluate("() => window.ask()")
         assert {"meta", "pause", "content"} <= set(heard)
         await page.evaluate("() => window.live.send('Hello')")
-        done = "() => window.live.state.course.state === 'done' && window.live.state.messages.length === 2"
+        done = "() => window.live.state.run.state === 'done' && window.live.state.messages.length === 2"
         await page.wait_for_function(done)
 
 

@@ -112,7 +112,10 @@ async def test_the_recipe_of_the_readme_works_in_a_new_app(
                 assert draft.exists()
                 await page.get_by_role("textbox", name="Message").fill("Delete the file old-draft.txt")
                 await page.get_by_role("button", name="Send message").click()
-                await page.get_by_role("button", name="Allow once").click()
+                allow = page.get_by_role("button", name="Allow once")
+                # what a person cannot see cannot be pressed
+                await allow.scroll_into_view_if_needed()
+                await allow.click()
                 await expect(page.get_by_text("old-draft.txt is gone").first).to_be_visible()
                 assert not draft.exists()
 

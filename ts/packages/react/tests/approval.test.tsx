@@ -141,17 +141,25 @@ it("a pointer under which the button has come presses nothing for a moment; a ke
   expect([allow.getAttribute("aria-disabled"), decisions.length]).toEqual(["true", 2]);
   settle();
   // what is scrolled got shorter, and the browser moved it down
+  const extent = vi.spyOn(document.documentElement, "scrollHeight", "get").mockReturnValue(800);
   document.documentElement.scrollTop = 50;
   top = 70;
   press(allow);
   expect(decisions.length).toBe(2);
   settle();
-  // somebody who scrolls sees where it goes
+  // somebody who scrolls sees where it goes, also while the list grows
+  extent.mockReturnValue(900);
   document.documentElement.scrollTop = 100;
   top = 20;
   fireEvent.wheel(document.body);
   press(allow);
   expect(decisions.length).toBe(3);
+  settle();
+  // with the keyboard or the scrollbar, too
+  document.documentElement.scrollTop = 60;
+  top = 60;
+  press(allow);
+  expect(decisions.length).toBe(4);
   document.documentElement.scrollTop = 0;
 });
 

@@ -126,22 +126,24 @@ function useStill(button: RefObject<Element | null>): Stillness {
 
 const useBeforePaint = typeof document === "undefined" ? useEffect : useLayoutEffect;
 
-/** In the window, and in what is scrolled, however far that is. */
-type Place = readonly [left: number, top: number, leftInside: number, topInside: number];
+/** In what is scrolled, however far that is; in the window; and how much there is to scroll. */
+type Place = readonly [left: number, top: number, topInWindow: number, extent: number];
 
 function placeOf(element: Element): Place {
   const { left, top } = element.getBoundingClientRect();
-  const place: [number, number, number, number] = [left, top, left, top];
+  const place: [number, number, number, number] = [left, top, top, 0];
   for (let around: Element | null = element; around !== null; around = around.parentElement) {
-    place[2] += around.scrollLeft;
-    place[3] += around.scrollTop;
+    place[0] += around.scrollLeft;
+    place[1] += around.scrollTop;
+    place[3] += around.scrollHeight;
   }
   return place;
 }
 
+/** A list that gets shorter below the button moves it in the window, too. A scroll alone is somebody's, or `cardsMoved` says so. */
 function isElsewhere(before: Place, now: Place): boolean {
-  const isScrolling = performance.now() - scrolledAt < SETTLED_MS;
-  return before.some((each, index) => index > 1 === isScrolling && Math.abs(each - now[index]!) >= NEAR_PX);
+  const [left, top, inWindow, extent] = before.map((each, index) => Math.abs(each - now[index]!) >= NEAR_PX);
+  return left || top || (inWindow && extent && performance.now() - scrolledAt >= SETTLED_MS) || false;
 }
 
 /** Half of a button is enough to see what it is. */
