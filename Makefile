@@ -248,5 +248,5 @@ $(ts_ready): $(ts_inputs)
 
 $(copilotkit_ready): $(copilotkit_page)/package.json $(copilotkit_page)/package-lock.json
 	@echo "set-up: installing $(copilotkit_page)/package-lock.json ..."
-	@cd $(copilotkit_page) && npm install --ignore-scripts --loglevel=error >/dev/null
+	@cd $(copilotkit_page) && npm install --no-save --ignore-scripts --loglevel=error >/dev/null
 	@touch $@

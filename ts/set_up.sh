@@ -19,6 +19,6 @@ node -e "$new_enough" ||
 
 echo "set-up: installing ts/package-lock.json ..."
 # its warnings are about the Node that some packages wish for; the tests run with the one that is there
-npm install --no-audit --no-fund --loglevel=error >/dev/null ||
+npm install --no-save --no-audit --no-fund --loglevel=error >/dev/null ||
     stop "npm could not install ts/package-lock.json, its reason is above; check the network, then try again"
 echo "set-up: done in $SECONDS s"
