@@ -53,6 +53,8 @@ class AgentContext:
     remember: Callable[[Toolbox], None] = lambda toolbox: None
     """Called with the tools that were chosen for a person."""
     request_tools: RequestTools | None = None
+    is_sure: Callable[[float], bool] = lambda since: True
+    """Whether no other process can have taken over what this one has held since this time."""
     still_holds: Callable[[float, Callable[[], Awaitable[bool]]], Awaitable[bool]] = _always
     """Whether this process still holds what it held at this time: another one may have taken it over while
     this one, or its store, was suspended. The function that it gets looks in the log."""

@@ -53,6 +53,8 @@ class ActiveRun(Struct, eq=False):
     """Versions of the tools that the newest request for the run brought."""
     started: set[str] = field(default_factory=set)
     """Calls whose tools this claim has started."""
+    confirmed_at: float = 0.0
+    """When the store last confirmed that this process has the run, by the clock of the event loop."""
 
 
 class Look(Struct, frozen=True):
@@ -89,11 +91,15 @@ async def run(active: ActiveRun) -> Rest | None:
 
 
 async def _look(active: ActiveRun) -> Look:
-    known = len(active.messages)
-    active.hold.begin_look()
-    look = await active.context.log.read_uncommitted(
-        active.run.owner, active.run.thread_id, lambda thread: _seen(thread, active.run, known)
-    )
+    run, log, known = active.run, active.context.log, len(active.messages)
+    asked_at = asyncio.get_running_loop().time()
+    # else another process may have taken the run over, and this one not have heard of it
+    is_current = not active.hold.begin_look() and active.context.is_sure(active.confirmed_at)
+    if log.is_shared and is_current:
+        look = await log.read_recent(run.owner, run.thread_id, lambda thread: _seen(thread, run, known))
+    else:
+        look = await log.read_uncommitted(run.owner, run.thread_id, lambda thread: _seen(thread, run, known))
+        active.confirmed_at = asked_at
     if look is None:
         # its tools were not started here, and two workers must not both ask the model
         raise LostClaim(f"Run {active.run.run_id} was taken over.")

@@ -125,6 +125,7 @@ class AgentService:
             shows_tool_errors=shows_tool_errors,
             quotas=Quotas(eventlog, self.settings.limits),
             tick=Tick(),
+            is_sure=ownership.is_sure,
             still_holds=ownership.still_holds,
         )
         self.worker = Worker(self.context, self.deadlines, self.membership, ownership)

@@ -68,11 +68,15 @@ class RunWait:
         for topic in self._topics:
             broker.add(topic, self)
 
-    def begin_look(self) -> None:
-        """What is published from now on may not be in what the waiter is about to read."""
+    def begin_look(self) -> bool:
+        """What is published from now on may not be in what the waiter is about to read. True if the store
+        must be asked: nothing was published for a while, and a notification may have been lost."""
+        now = self._loop.time()
+        is_overdue = now >= self._look_at
         if self.is_stale:
             self.is_stale = False
-            self._look_at = self._loop.time() + self._log.broker.recheck
+            self._look_at = now + self._log.broker.recheck
+        return is_overdue
 
     def sleep(self, wake: Wake) -> None:
         """Calls `wake` once, as soon as there may be something to do."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias, TypeVar
 
 from farhand.core.call import Call, Phase
 from farhand.core.event import Notice
@@ -59,6 +59,7 @@ log = logging.getLogger("farhand.eventlog")
 
 A = TypeVar("A")
 T = TypeVar("T")
+ReadRun: TypeAlias = Callable[[Owner, str, Callable[[ThreadState], Run | None]], Awaitable[Run | None]]
 
 RECHECK_SEC = 2.0
 """Where other processes write too, a hint may be lost: silence after which a subscriber checks the log."""
@@ -209,6 +210,13 @@ class EventLog(Threads):
         return await self.read(owner, thread_id, ThreadState.run_record)
 
     async def get_run(self, owner: Owner, run_id: str) -> Run | None:
+        return await self._find_run(owner, run_id, self.read)
+
+    async def get_recent_run(self, owner: Owner, run_id: str) -> Run | None:
+        """Like `get_run`, with the limits of `read_recent`."""
+        return await self._find_run(owner, run_id, self.read_recent)
+
+    async def _find_run(self, owner: Owner, run_id: str, read: ReadRun) -> Run | None:
         thread_key = self._thread_keys.get(run_id)
         if thread_key is not None and thread_key[0] != owner:
             return None
@@ -218,7 +226,7 @@ class EventLog(Threads):
             if found is None:
                 return None
             thread_key = (owner, found.thread_id)
-        last = await self.last_run(*thread_key)
+        last = await read(*thread_key, ThreadState.run_record)
         if last is not None and last.run_id == run_id:
             return last
         # another run has started in its thread since: the look-up row says how this one ended

@@ -23,6 +23,7 @@ class LogReader(SubscribedReader):
     __slots__ = (
         "_is_behind",
         "_is_exact",
+        "_is_silent",
         "_is_whole",
         "_log",
         "_run",
@@ -40,6 +41,8 @@ class LogReader(SubscribedReader):
         self._is_behind = True
         self._is_exact = False
         """Whether the position is known to be after a whole event: the first one may be inside a text."""
+        self._is_silent = False
+        """Whether nothing came for a while: a notification may have been lost, so the store is asked."""
         self._is_whole = after == START
 
     async def next(self, seconds: float) -> list[Entry] | None:
@@ -57,7 +60,7 @@ class LogReader(SubscribedReader):
                     break
                 if not await self._subscription.wait(min(seconds, broker.recheck)):
                     # something may have been lost on the way, so check the log
-                    self._is_behind = True
+                    self._is_behind = self._is_silent = True
                     return []
             fresh = self._published()
             if fresh:
@@ -67,8 +70,9 @@ class LogReader(SubscribedReader):
     async def _look(self) -> tuple[list[Entry], bool]:
         """The log's entries after the position, and whether there will never be more."""
         self._subscription.is_stale = False
-        run = await self._log.get_run(self._run.owner, self._run.run_id)
-        self._is_behind = False
+        find = self._log.get_run if self._is_silent else self._log.get_recent_run
+        run = await find(self._run.owner, self._run.run_id)
+        self._is_behind = self._is_silent = False
         if run is None:
             return [], True
         if self.at.seq > run.last_seq or self._is_at_end(run):

@@ -151,12 +151,20 @@ class Threads:
 
     async def read(self, owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
         """The result of `view` on the durable state. The state itself must not be kept."""
+        if self.is_shared:
+            return await self.decide(owner, thread_id, lambda thread, now: Decision(view(thread)))
+        return await self.read_recent(owner, thread_id, view)
+
+    async def read_recent(self, owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
+        """Like `read`, but may lack what other processes have just appended: their notification is on its
+        way. For callers that are subscribed to it, and that use `read` after a silence."""
         key = (owner, thread_id)
-        if not self.is_shared and not self._is_changing(key):
-            cached = self._cache.get(key)
-            if cached is not None:
-                return view(cached.state)
-        return await self.decide(owner, thread_id, lambda thread, now: Decision(view(thread)))
+        cached = self._cache.get(key)
+        is_behind = cached is not None and (cached.is_stale or key in self._stale)
+        # a state that is changing may contain something that is not durable yet
+        if cached is None or is_behind or key in self._open or key in self._storing:
+            return await self.decide(owner, thread_id, lambda thread, now: Decision(view(thread)))
+        return view(cached.state)
 
     async def read_uncommitted(self, owner: Owner, thread_id: str, view: Callable[[ThreadState], T]) -> T:
         """Like `read`, but includes decisions that are not durable yet where this process alone writes."""
@@ -237,10 +245,6 @@ class Threads:
             hook(*facts, **more)
         except Exception:
             log.exception("a subscriber of the log failed")
-
-    def _is_changing(self, key: Key) -> bool:
-        """Whether the cached state may contain something that is not durable yet."""
-        return key in self._open or key in self._storing
 
     def _roll_back(self, cached: CachedThread) -> list[PendingCommand[Any]]:
         """Drops the state; returns the commands that were decided on it and are not being stored."""
@@ -404,13 +408,8 @@ class Threads:
                 self.on_rolled_back(key, batch.changes)
             return
         if batch.changes.events:
-            self._cache.grow(
-                batch.cached,
-                batch.changes.entries,
-                len(batch.encoded),
-                at=batch.now,
-                snapshot=batch.snapshot,
-            )
+            entries, size = batch.changes.entries, len(batch.encoded)
+            self._cache.grow(batch.cached, entries, size, at=batch.now, snapshot=batch.snapshot)
             self._report(self.on_committed, key, batch.changes, batch.now, is_own=True)
         for each in batch.commands:
             # the caller may be gone

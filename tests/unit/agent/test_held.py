@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from math import inf
 
 import pytest
 
 from farhand.agent.park import Hold
 from farhand.agent.start_run import STOPPED_BY_USER
+from farhand.core.decide import runs
 from farhand.core.event import CallOpened, CallSettled, RunFinished, RunParked, StepFinished
 from farhand.core.outcome import Cancelled, Success
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run, RunState
 from farhand.core.settings import Settings, Timeouts
+from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import freed_topic
 from farhand.models.scripted import Ask, Moment, Step
 from farhand.store.base import Append, AppendResult
+from farhand.testing import FakeClock
 from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.hands import add, ask_text, open_url
 from tests.unit.agent.stage import THREAD, Stage, comes_true, kinds, text_in
+from tests.unit.eventlog.shared_store import SharedStore
 
 OPEN = Ask("open_url", {"url": "https://example.org"})
 VIEW = Success({"viewKey": "v1"})
@@ -51,10 +56,10 @@ async def test_a_held_run_goes_on_though_its_beginning_took_long_to_be_stored(
         await has_looked.wait()
         return await append(appends)
 
-    def note_look(hold: Hold) -> None:
+    def note_look(hold: Hold) -> bool:
         if hold.listens:
             has_looked.set()
-        look(hold)
+        return look(hold)
 
     monkeypatch.setattr(on.store, "append", append_late)
     monkeypatch.setattr(Hold, "begin_look", note_look)
@@ -65,6 +70,29 @@ async def test_a_held_run_goes_on_though_its_beginning_took_long_to_be_stored(
     await _comes_to_rest(on, run)
     await on.answer(await on.open_call(), VIEW)
     assert text_in(await on.told(run)) == "Thanks."
+
+
+@requirement("workers:takeover")
+async def test_a_held_run_whose_lease_may_have_expired_is_confirmed_by_the_store_before_it_goes_on(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # else the store would be asked after a silence, or when the run is parked
+    monkeypatch.setattr("farhand.calls.wait.JUST_STORED_SEC", 600.0)
+    settings = Settings(timeouts=Timeouts(unread_for=600.0))
+    on = Stage(SharedStore(clock), clock, [OPEN, "never"], open_url, settings=settings)
+    on.log.broker.recheck = 600.0
+    await on.service.open()
+    run = await _held(on)
+    # by a worker of which nothing is heard here
+    await EventLog(on.store).decide(LOCAL, THREAD, lambda thread, now: runs.stop(thread, run.run_id, "stop"))
+    on.log.broker.publish(freed_topic(run.run_id), None)
+    await _comes_to_rest(on, run)
+    assert run.run_id in on.service.worker._active, "no other worker can have it before its lease expires"
+    on.service.worker._ownership._sure_since = inf
+    on.log.broker.publish(freed_topic(run.run_id), None)
+    await on.idle()
+    assert len(on.model.prompts) == 1
+    await on.service.close()
 
 
 @requirement("runs:recovery")

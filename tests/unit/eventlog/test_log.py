@@ -11,7 +11,7 @@ from farhand.core.approval import Answer
 from farhand.core.call import Call, ProgramRequest
 from farhand.core.decide import calls, runs
 from farhand.core.decide.calls import CheckedResult, Reply
-from farhand.core.event import CallProgressed, ClientRegistered, TextAdded
+from farhand.core.event import CallProgressed, ClientRegistered, RunStarted, TextAdded
 from farhand.core.file import StoredFile
 from farhand.core.outcome import Success
 from farhand.core.principal import Owner
@@ -28,6 +28,7 @@ from farhand.eventlog.pubsub import (
     freed_topic,
     thread_topic,
 )
+from farhand.eventlog.reader import LogReader
 from farhand.store.base import (
     CLIENTS_CHANGED,
     FEED_GREW,
@@ -40,9 +41,11 @@ from farhand.store.base import (
     thread_key,
 )
 from farhand.testing import FakeClock
+from tests.requirement import requirement
 from tests.unit.core.thread_builder import PAGE, PROGRAM, SERVER_TOOL, TIMEOUTS, asks_for
 from tests.unit.core.thread_log import ANN
-from tests.unit.eventlog.thread_story import ThreadStory
+from tests.unit.eventlog.shared_store import SharedStore
+from tests.unit.eventlog.thread_story import ThreadStory, next_of
 
 BOB = Owner("acme", "bob")
 
@@ -362,6 +365,20 @@ async def test_what_another_process_did_is_told_here(store: Store) -> None:
         other._on_hint("", "")
         assert (feed.is_stale, clients.is_stale, odd.is_stale) == (True, True, True)
         await other.flush()
+
+
+@requirement("calls:wakes")
+async def test_a_reader_that_hears_nothing_of_another_process_asks_the_store_after_a_silence(
+    clock: FakeClock,
+) -> None:
+    store = SharedStore(clock)
+    here, there = ThreadStory(EventLog(store)), ThreadStory(EventLog(store))
+    run = await here.begin()
+    await there.write("a")
+    with LogReader(here.log, run) as reader:
+        assert [entry.event for entry in await next_of(reader)] == [RunStarted("run_1", "m1")]
+        # nobody has sent a notification
+        assert [entry.event for entry in await next_of(reader)] == [TextAdded(0, "a")]
 
 
 async def test_a_claim_that_nobody_knows_the_end_of_is_told(

@@ -73,6 +73,47 @@ async def test_a_read_of_a_store_of_this_process_alone_sees_only_what_is_durable
     assert len(store.appended) == count
 
 
+async def test_a_recent_read_of_a_shared_store_asks_it_only_for_what_is_not_cached_or_known_to_be_old(
+    store: SharedStore,
+) -> None:
+    one, other = Threads(store), RecordingThreads(store)
+
+    async def title() -> str:
+        return await other.read_recent(ANN, "t1", lambda thread: thread.title)
+
+    await one.decide(ANN, "t1", rename("Old"))
+    assert await title() == "Old"
+    asked = len(store.appended)
+    await one.decide(ANN, "t1", rename("New"))
+    assert await title() == "Old", "nobody has said that there is something new"
+    assert await other.read(ANN, "t1", lambda thread: thread.title) == "New"
+    await one.decide(ANN, "t1", rename("Newer"))
+    other.refresh(ANN, "t1")
+    assert await title() == "Newer"
+    other.follows = False
+    await one.decide(ANN, "t1", rename("Newest"))
+    other.refresh(ANN, "t1")
+    assert await title() == "Newest"
+    written, at_once = 3, len(store.appended) - asked
+    assert await title() == "Newest"
+    assert len(store.appended) - asked == at_once > written
+
+
+async def test_a_recent_read_does_not_show_what_is_not_durable_yet(store: SharedStore) -> None:
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", rename("Old"))
+    store.appending.clear()
+    store.free.clear()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(threads.decide(ANN, "t1", rename("New")))
+        await store.appending.wait()
+        reading = group.create_task(threads.read_recent(ANN, "t1", lambda thread: thread.title))
+        await asyncio.sleep(0)
+        assert not reading.done()
+        store.free.set()
+    assert reading.result() == "New"
+
+
 @requirement("calls:first-wins")
 async def test_two_workers_with_two_answers_have_one_winner(store: SharedStore) -> None:
     one, other = Threads(store), Threads(store)
