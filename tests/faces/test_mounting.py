@@ -17,15 +17,17 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
 from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
 
-from farhand.errors import BadSetting
+from farhand.errors import BadSetting, StoreDown
 from farhand.models.scripted import Ask
+from farhand.server import app as app_module
 from farhand.server.app import App, create_app
 from tests.faces.conftest import Serve
 from tests.faces.ui_stream.agents import Scene, once
-from tests.faces.ui_stream.page import Page, user_message
+from tests.faces.ui_stream.page import Page, until, user_message
 from tests.faces.ui_stream.websocket_client import Shared
 from tests.requirement import requirement
 
@@ -136,6 +138,51 @@ async def test_a_host_that_forgets_the_lifespan_is_served_and_told_once(
     assert [(record.levelname, record.name) for record in told] == [("WARNING", "farhand.server")]
     await app.drain()
     await app.stop()
+
+
+@requirement("store-away:every-route")
+async def test_a_request_is_told_to_retry_while_the_store_cannot_be_opened(tmp_path: Path) -> None:
+    """The host forgot the lifespan, and its store is in use."""
+    address = f"sqlite:///{tmp_path}/f.db"
+    other, app = (create_app(Scene(["Hello."]).agent, store=address) for _ in range(2))
+    async with hosted(Starlette(routes=[Mount("/", app)]), app) as http:
+        await other.start()
+        refused = await http.get("/api/chat")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert str(tmp_path) not in refused.text
+        with pytest.raises(InvalidStatus):
+            await connect(f"{http.base_url}/api/chat/ws".replace("http", "ws", 1), proxy=None)
+        await other.stop()
+        assert (await Page(http).say("hi")).text == "Hello."
+    await app.drain()
+    await app.stop()
+
+
+async def test_requests_that_wait_for_one_attempt_to_start_share_its_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = create_app(Scene(["Hello."]).agent, store="memory:")
+    attempts, waiting, is_tried = 0, 0, asyncio.Event()
+
+    async def host(scope: Scope, receive: Receive, send: Send) -> None:
+        nonlocal waiting
+        waiting += scope["type"] == "http"
+        await app(scope, receive, send)
+
+    async def open_slowly(*config: object, **options: object) -> None:
+        nonlocal attempts
+        attempts += 1
+        await is_tried.wait()
+        raise StoreDown("The store is away.")
+
+    monkeypatch.setattr(app_module, "open_runtime", open_slowly)
+    unstarted = Starlette(routes=[Mount("/", host)])
+    async with hosted(unstarted, app) as http, asyncio.TaskGroup() as group:
+        requests = [group.create_task(http.get("/api/chat")) for _ in range(8)]
+        await until(lambda: waiting == len(requests))
+        is_tried.set()
+    assert {each.result().status_code for each in requests} == {503}
+    assert attempts == 1
 
 
 async def test_a_store_that_cannot_be_opened_fails_the_lifespan_in_one_line(

@@ -164,6 +164,28 @@ async def test_a_message_that_is_sent_again_is_no_new_run(serve: Serve) -> None:
 
 
 @requirement("quotas:rate")
+async def test_a_message_that_is_refused_is_no_new_run(serve: Serve) -> None:
+    works = Works()
+    served = await serve(works.agent, settings=Settings(limits=Limits(runs_per_min=2)))
+    assert await begin(served, "one") == 200
+    for number in range(5):
+        body = {"id": "one", "messages": [user_message("more", f"m{number}")], "trigger": "submit-message"}
+        assert (await served.http.post("/api/chat", json=body)).status_code == 409
+    works.over.set()
+    assert await begin(served, "two") == 200
+    assert await begin(served, "three") == 429
+
+
+@requirement("quotas:rate")
+async def test_a_message_that_is_sent_twice_at_once_is_one_new_run(serve: Serve) -> None:
+    agent = Agent(ScriptedModel(lambda moment: "Hello."))
+    served = await serve(agent, settings=Settings(limits=Limits(runs_per_min=3)))
+    for chat in ("one", "two", "three"):
+        assert set(await asyncio.gather(*(begin(served, chat) for _ in range(4)))) == {200}
+    assert await begin(served, "four") == 429
+
+
+@requirement("quotas:rate")
 async def test_new_runs_a_minute_are_bounded_for_a_principal_and_for_its_tenant(serve: Serve) -> None:
     limits = Limits(runs_per_min=3, runs_per_min_of_tenant=5)
     agent = Agent(ScriptedModel(lambda moment: "Hello."))

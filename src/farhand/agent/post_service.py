@@ -296,7 +296,8 @@ class Posts:
             call = await self._context.log.get_asking(owner, each) or await self._context.log.get_call(
                 owner, each
             )
-            if call is None or call.thread_id != thread_id:
+            # a call that a program makes beside the run is answered elsewhere
+            if call is None or call.thread_id != thread_id or call.run_id is None:
                 raise Unanswered(f"There is no interrupt {each} in this thread.", hint="Nothing was applied.")
 
     async def _accept(

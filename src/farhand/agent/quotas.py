@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from math import ceil, inf
-from typing import TypeAlias
+from types import TracebackType
+from typing import Self, TypeAlias
 
 from msgspec import Struct
 
@@ -19,7 +20,7 @@ from farhand.clock import monotonic
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.settings import Limits, size_in_words
-from farhand.errors import TooMany
+from farhand.errors import PeerFault, TooMany
 from farhand.eventlog.log import EventLog
 
 MINUTE = 60.0
@@ -57,6 +58,8 @@ class Starts(Struct, eq=False):
     usages: tuple[QuotaUsage, ...]
     """Where the slot is counted; nowhere once the run is at work."""
     posts: int = 0
+    has_started: bool = False
+    """Whether one of them has started its run, as far as is known."""
 
 
 class Quotas:
@@ -107,15 +110,18 @@ class Quotas:
                 _free(usages)
         starts.posts += 1
 
-    def release(self, thread: tuple[Owner, str]) -> None:
+    def release(self, thread: tuple[Owner, str], *, has_started: bool) -> None:
         starts = self._starts.get(thread)
         if starts is None:
             # of the exempt owner
             return
         starts.posts -= 1
+        starts.has_started = starts.has_started or has_started
         if not starts.posts:
             del self._starts[thread]
             _free(starts.usages)
+            if not starts.has_started:
+                self._give_back(thread[0])
 
     def begin(self, run: Run) -> None:
         """This claim on the run has work to do here."""
@@ -149,8 +155,8 @@ class Quotas:
         for usage in self._usages_of(run.owner):
             usage.at_work -= 1
 
-    def give_back(self, owner: Owner) -> None:
-        """Nothing was started: a request was repeated, and does not count as a new run."""
+    def _give_back(self, owner: Owner) -> None:
+        """None of the posts that shared a slot started a run: it does not count as a new one."""
         for usage in self._usages_of(owner):
             usage.started = max(0, usage.started - 1)
 
@@ -215,18 +221,28 @@ class Quotas:
 class RunSlot:
     """A slot for one run while that is being stored. Use it as an asynchronous context manager."""
 
-    __slots__ = ("_quotas", "_size", "_thread")
+    __slots__ = ("_has_started", "_quotas", "_size", "_thread")
 
     def __init__(self, quotas: Quotas, thread: tuple[Owner, str], size: int) -> None:
         self._quotas = quotas
         self._thread = thread
         self._size = size
+        self._has_started = True
 
-    async def __aenter__(self) -> None:
+    def give_back(self) -> None:
+        """Nothing was started: the request was a repeated one."""
+        self._has_started = False
+
+    async def __aenter__(self) -> Self:
         await self._quotas.reserve(self._thread, self._size)
+        return self
 
-    async def __aexit__(self, *error: object) -> None:
-        self._quotas.release(self._thread)
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # a request that is refused starts nothing; after any other error that is not known
+        has_started = self._has_started and not isinstance(error, PeerFault)
+        self._quotas.release(self._thread, has_started=has_started)
 
 
 class _Quota:

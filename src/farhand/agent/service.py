@@ -50,7 +50,7 @@ from farhand.core.settings import Limits, Settings, Wait
 from farhand.core.state import ThreadState
 from farhand.core.thread import AssistantMessage, Message, UserMessage
 from farhand.core.tool import Tool
-from farhand.errors import Malformed, Misuse, NotFound, ShuttingDown, Unreadable
+from farhand.errors import Malformed, Misuse, NotFound, ShuttingDown, StoreDown, Unreadable
 from farhand.eventlog.feed import FeedReader
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.reader import LogReader
@@ -265,14 +265,19 @@ class AgentService:
         return pause_of(run, await self.calls(run, run.step))
 
     async def mark_delivered(self, run: Run) -> None:
-        """An answer that ended unread has now reached a reader."""
+        """An answer that ended unread has now reached a reader. If the store is down, it stays unread: its
+        response is over, and the answer can be read once more."""
         # a reader should not have to wait for this note
-        await self.log.decide_uncommitted(
+        noted = self.log.decide_uncommitted(
             run.owner,
             run.thread_id,
             lambda thread, now: run_rules.deliver(thread, run.run_id),
             lambda thread, delivered: delivered,
         )
+        try:
+            await noted
+        except StoreDown as error:
+            log.warning("could not store that the answer of run %s was read: %s", run.run_id, error)
 
     def read(self, run: Run, after: Position = START) -> LogReader:
         if self.observations is not None:

@@ -83,10 +83,10 @@ async def start_run(
     """
     _check_model(context)
     try:
-        async with context.quotas.reserve_slot(place.owner, place.thread_id, _size(message)):
+        async with context.quotas.reserve_slot(place.owner, place.thread_id, _size(message)) as slot:
             started = await _begin(context, place, message, instead_of=instead_of, hold_for=hold_for)
-        if started.again:
-            context.quotas.give_back(place.owner)
+            if started.again:
+                slot.give_back()
         return started
     except TooMany:
         again = None if instead_of else await _answered_before(context, place, message)
@@ -103,7 +103,7 @@ async def follow_run(
     _check_model(context)
     asker = place.asker
     new = _new_run(context, asker, 0.0)
-    async with context.quotas.reserve_slot(place.owner, place.thread_id, _size(message)):
+    async with context.quotas.reserve_slot(place.owner, place.thread_id, _size(message)) as slot:
         answer, receipts = await context.desk.accept_with(
             place.owner,
             place.thread_id,
@@ -113,9 +113,9 @@ async def follow_run(
             ),
             _answer_only,
         )
-    _refuse(answer)
-    if not isinstance(answer, Started) and answer != Queued(new.run_id):
-        context.quotas.give_back(place.owner)
+        _refuse(answer)
+        if not isinstance(answer, Started) and answer != Queued(new.run_id):
+            slot.give_back()
     return await context.desk.complete(place.owner, asker.results, receipts)
 
 

@@ -37,6 +37,7 @@ from farhand.models.registry import load_model
 from farhand.server.app_settings import Arguments, as_texts, describe_settings, resolve
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticate, Authenticator
+from farhand.server.endpoint import refuse_unstarted
 from farhand.server.host_signals import HostSignals
 from farhand.server.runtime import AppConfig, Runtime, open_runtime
 from farhand.server.settings import ServerSettings, load_settings
@@ -76,6 +77,8 @@ class App:
         self._config: AppConfig | None = None
         self._runtime: Runtime | None = None
         self._starting = asyncio.Lock()
+        self._failure: FarhandError | None = None
+        """Why the last attempt to start failed."""
         self._listeners: list[tuple[str, OnSettled]] = []
         self._host_signals = HostSignals(partial(self.drain, DRAIN_SEC))
 
@@ -180,16 +183,27 @@ class App:
 
     async def start(self) -> None:
         """Opens the store and starts the service. Only the first call has an effect."""
+        seen = self._failure
         async with self._starting:
             if self._runtime is not None:
                 return
-            if self._config is None:
-                self.configure(load_settings({}))
-                self._log_start()
-            self._runtime = await open_runtime(
-                _started(self._config), self._listeners, shows_inspector=self.shows_inspector
-            )
-            self.auth.reopen()
+            if self._failure is not None and self._failure is not seen:
+                # it failed while this caller waited, and each attempt may take long
+                raise self._failure
+            try:
+                await self._open()
+            except FarhandError as error:
+                self._failure = error
+                raise
+
+    async def _open(self) -> None:
+        if self._config is None:
+            self.configure(load_settings({}))
+            self._log_start()
+        self._runtime = await open_runtime(
+            _started(self._config), self._listeners, shows_inspector=self.shows_inspector
+        )
+        self.auth.reopen()
 
     def _log_start(self) -> None:
         log.info("settings: %s", "; ".join(f"{name} {value}" for name, value in self.describe()))
@@ -359,7 +373,12 @@ class App:
             return
         if self._runtime is None:
             self._warn_unstarted()
-            await self._start_in_host()
+            try:
+                await self._start_in_host()
+            except FarhandError as error:
+                log.error("the app cannot be started: %s", error)
+                await refuse_unstarted(scope, receive, send)
+                return
         await _started(self._runtime).router(scope, receive, send)
 
     async def _start_in_host(self) -> None:

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from farhand.core.principal import Owner, Principal
 from farhand.errors import Broken, FarhandError, Misuse, ShuttingDown, SignInNeeded, TooMany, WrongMethod
-from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, status_of
+from farhand.faces.base import Face, Request, Route, SocketRequest, SocketRoute, explain_error, status_of
 from farhand.server.app_state import AppState
 from farhand.server.auth.authenticator import Authenticator
 from farhand.server.streams import OpenStream
@@ -149,6 +149,18 @@ def _cut_short() -> ShuttingDown:
         "The server stopped before it could answer.",
         hint="Send the same request again in a moment; nothing is applied twice.",
     )
+
+
+async def refuse_unstarted(scope: Scope, receive: Receive, send: Send) -> None:
+    """For a request to an app that could not be started; the reason is for the log alone."""
+    error = ShuttingDown(
+        "The server has not started yet.", hint="Try again in a moment; nothing was applied."
+    )
+    if scope["type"] == "websocket":
+        await refuse(receive, send, INTERNAL, error.message, is_page=_is_page(scope))
+        return
+    status = status_of(error)
+    await respond_json(send, status, explain_error(error, status), refusal_headers(error, status))
 
 
 def _refusal_code(error: FarhandError) -> int:

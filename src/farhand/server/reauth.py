@@ -56,6 +56,16 @@ class Reauthenticator:
             await asyncio.sleep(max(0.005, wait))
 
     async def _check(self, opened: OpenStream) -> None:
+        try:
+            await self._cut_if_revoked(opened)
+        # one stream, or a mistake of ours, must not end the checks of all others
+        except Exception:
+            log.exception("could not re-authenticate an open stream; it is checked again later")
+
+    async def _cut_if_revoked(self, opened: OpenStream) -> None:
+        if opened.is_over:
+            # it ended while others were checked, and its request was freed
+            return
         if await self._auth.still_accepts(opened.scope, opened.needs, opened.principal):
             return
         if not opened.is_over:

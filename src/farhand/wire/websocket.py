@@ -18,6 +18,8 @@ NOT_ALLOWED = 4403
 IDLE = 4408
 TOO_MANY = 4429
 MOST_REASON = 123
+CLOSE_WITHIN_SEC = 1.0
+"""For a close frame to leave: whoever closes a connection does not wait for a peer that reads nothing."""
 
 
 class Socket:
@@ -78,22 +80,29 @@ class Socket:
 
     async def write(self, text: bytes) -> None:
         """Sends one text frame; does nothing once the connection has ended or is stalled."""
-        if not self.is_open:
-            return
-        try:
-            async with asyncio.timeout(self._stall_after):
-                await self._send({"type": "websocket.send", "text": text.decode()})
-        except (OSError, RuntimeError, TimeoutError):
-            # the ways in which servers report that the reader is gone; it can resume
-            self.is_open = False
+        if self.is_open:
+            await self._try_to_send({"type": "websocket.send", "text": text.decode()}, self._stall_after)
 
     async def close(self, code: int, reason: str = "") -> None:
+        """Ends the connection; a peer that still reads is told why."""
         if self.is_open:
-            self.is_open = False
-            # ends a pending read(): the peer may take long to close
-            if self._reading is not None:
-                self._reading.reschedule(asyncio.get_running_loop().time())
-            await self._send({"type": "websocket.close", "code": code, "reason": _cut(reason)})
+            self._end()
+            closing = {"type": "websocket.close", "code": code, "reason": _cut(reason)}
+            await self._try_to_send(closing, CLOSE_WITHIN_SEC)
+
+    async def _try_to_send(self, message: Message, within: float) -> None:
+        try:
+            async with asyncio.timeout(within):
+                await self._send(message)
+        except (OSError, RuntimeError, TimeoutError):
+            # the ways in which servers report that the reader is gone; it can resume
+            self._end()
+
+    def _end(self) -> None:
+        self.is_open = False
+        # ends a pending read(): the peer may take long to close, or may not know that nothing follows
+        if self._reading is not None and not self._reading.expired():
+            self._reading.reschedule(asyncio.get_running_loop().time())
 
     async def _next_message(self) -> Message | None:
         """None if the peer was idle for too long, or the socket was closed meanwhile."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from farhand import Agent, ScriptedModel, ask, ask_form, tool
+from farhand import Agent, ScriptedModel, Waiting, ask, ask_form, tool
 from farhand.models.scripted import Ask, Moment, Step
 from tests.faces.agui.page import Json, Page, no, yes
 from tests.faces.conftest import Serve
@@ -140,6 +140,20 @@ async def test_edited_arguments_that_do_not_fit_approve_nothing(serve: Serve) ->
     assert (await page.resume(yes(asked, editedArgs={"path": 7}))).code == "invalid"
     assert scene.ran == []
     assert (await page.resume(yes(asked))).text
+
+
+@requirement("agui:interrupts")
+async def test_an_answer_to_a_call_that_a_program_makes_beside_the_run_is_refused(serve: Serve) -> None:
+    """It is answered elsewhere: a response here could not show what became of it."""
+    scene = Scene(["Hello."])
+    served = await serve(scene.agent)
+    page = Page(served.http)
+    await page.send("hi")
+    waiting = await served.service.call("delete_file", {"path": "a"}, thread="t1", key="k", within=0.0)
+    assert isinstance(waiting, Waiting)
+    assert (await page.resume(yes({"id": waiting.approval_id}))).code == "interrupts"
+    [call] = await served.app.open_calls(thread="t1")
+    assert call.approval_id == waiting.approval_id
 
 
 @requirement("agui:interrupts")

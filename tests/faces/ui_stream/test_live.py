@@ -9,10 +9,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from farhand.core.decide import runs
 from farhand.core.outcome import Failure, Success
 from farhand.core.principal import LOCAL
 from farhand.core.run import Run
 from farhand.core.settings import Limits
+from farhand.errors import StoreDown
 from farhand.models.scripted import Ask, Fail, Moment, Step
 from tests.faces.conftest import Serve
 from tests.faces.served import Served
@@ -356,3 +358,23 @@ async def test_a_message_right_behind_done_is_answered_whatever_is_still_noted_d
         await held.message("bye")
         assert (await held.turn()).text == "Bye."
         noting.set()
+
+
+@requirement("live:one-at-a-time")
+async def test_a_note_that_cannot_be_stored_adds_nothing_to_a_response_that_has_ended(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = await serve(Scene(["Hello.", "Bye."]).agent)
+
+    def fail(*command: object) -> None:
+        raise StoreDown("The store is away.")
+
+    # as above
+    monkeypatch.setattr(served.service.log.broker, "count", lambda topic: 0)
+    monkeypatch.setattr(runs, "deliver", fail)
+    async with live(served) as held:
+        await held.message("hi")
+        assert (await held.turn()).text == "Hello."
+        assert (await held.pong())["type"] == "pong"
+        await held.message("bye")
+        assert (await held.turn()).text == "Bye."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import ExitStack
 
 import pytest
@@ -29,6 +30,7 @@ class Scene:
         self.now = 0.0
         self.cut: list[str] = []
         self.asked = 0
+        self.when_asked: Callable[[], None] = lambda: None
         self.answers: dict[str, object] = {}
         self.auth = Authenticator(authenticate=self._authenticate)
         self.streams = StreamRegistry(limits or Limits(), again_after=24.0)
@@ -51,6 +53,7 @@ class Scene:
 
     def _authenticate(self, request: HTTPConnection) -> Principal | None:
         self.asked += 1
+        self.when_asked()
         answer = self.answers[request.headers["x-who"]]
         if isinstance(answer, Exception):
             raise answer
@@ -129,6 +132,39 @@ async def test_a_stream_that_has_ended_is_not_checked() -> None:
     assert scene.streams.next_due() is None
     assert await scene.at(30.0) == []
     assert scene.asked == 0
+
+
+@requirement("auth:asked-again")
+async def test_a_stream_that_ends_while_others_are_checked_does_not_end_the_checks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recheck_module, "AT_ONCE", 1)
+    scene = Scene()
+    with ExitStack() as later, scene.streams.counted(scene.open("b", BOB), 0.0):
+        later.enter_context(scene.streams.counted(scene.open("a", ADA), 0.0))
+        # b was opened first, so it is checked first
+        scene.when_asked = later.close
+        assert await scene.at(30.0) == []
+        assert scene.asked == 1
+        scene.answers["b"] = None
+        assert await scene.at(60.0) == ["b"]
+
+
+@requirement("auth:asked-again")
+async def test_a_stream_that_cannot_be_closed_does_not_end_the_checks(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    scene = Scene()
+    stuck = scene.open("a", ADA)
+
+    async def cut() -> None:
+        raise OSError("the peer is gone")
+
+    stuck.cut = cut
+    with scene.streams.counted(stuck, 0.0), scene.streams.counted(scene.open("b", BOB), 0.0):
+        scene.answers["a"] = scene.answers["b"] = None
+        assert await scene.at(30.0) == ["b"]
 
 
 @requirement("auth:asked-again")
