@@ -209,6 +209,7 @@ format: $(ready_to_develop) ## format the code and repair what the linter can
 docs: $(ready_to_develop) ## draw the state diagram from the table, and say where to read
 	@$(bin)/python scripts/draw_states.py
 	@$(bin)/python scripts/make_limits.py
+	@$(bin)/python scripts/make_errors.py
 	@echo "docs: start with README.md, then docs/"
 
 schema: $(ready_to_develop) ## write schema/ and the TypeScript types from the shapes of the wires

@@ -15,6 +15,8 @@ import os
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+from pydantic import BaseModel
+
 from farhand import Agent, ScriptedModel, ask_form, current, tool
 from farhand.demo.browser import FRONTEND_TOOLS
 from farhand.models.scripted import Ask, Moment, Say, Step, Think, ToolResult
@@ -85,6 +87,29 @@ def file_claim(
     """
     note({"to": pay_to, "copies": 1})
     return {"filed": pay_to}
+
+
+class Parcel(BaseModel):
+    weight: int
+    unit: str = "kg"
+
+
+@tool(needs_approval=True, title="Send a parcel to {to}, urgent: {urgent}")
+def send_parcel(
+    to: str, parcel: Parcel, urgent: bool = True, greeting: str = "Dear all", remark: str | None = None
+) -> dict[str, object]:
+    """Send a parcel: the model may leave out most of it.
+
+    Args:
+        to: Who gets it.
+        parcel: What is in it.
+        urgent: Whether it is.
+        greeting: How it begins.
+        remark: What to add.
+    """
+    sent = {"to": to, "parcel": parcel.model_dump(), "urgent": urgent, "greeting": greeting, "remark": remark}
+    note({"parcel": sent})
+    return sent
 
 
 @tool(needs_approval=True)
@@ -234,7 +259,7 @@ async def gate(name: str) -> None:
 
 agent = Agent(
     model=ScriptedModel(play),
-    tools=[send_report, set_prices, print_report, file_claim, bake, interview],
+    tools=[send_report, send_parcel, set_prices, print_report, file_claim, bake, interview],
     frontend_tools=[*FRONTEND_TOOLS, choose, approve_plan, count_rows],
     title="The stage",
     welcome="It plays whatever it is told to.",

@@ -141,6 +141,26 @@ async def test_the_head_of_a_saved_chat_says_that_the_server_is_away(
     await guest.sees_state("Saved for later")
 
 
+async def test_a_message_that_was_refused_is_back_in_the_box_and_leaves_no_error_after_the_next_sign_in(
+    visitors: Visitors, own: FarhandProcess
+) -> None:
+    guest = await visitors.at(own)
+    guest.expects_to_be_cut_off()
+    guest.forgives("401")
+    guest.forgives("WebSocket")
+    await own.restart_with_another_token()
+    await guest.says("Ask me my name")
+    box = guest.page.get_by_role("textbox", name="Message")
+    await expect(box).to_have_value("Ask me my name")
+    await guest.page.get_by_label("Token", exact=True).fill(own.token)
+    await guest.page.get_by_role("button", name="Sign in", exact=True).click()
+    await expect(guest.page.get_by_text("This browser is connected")).to_be_visible()
+    await expect(guest.main.locator(".fh-red")).to_have_count(0)
+    await expect(box).to_have_value("Ask me my name")
+    await box.press("Enter")
+    await expect(guest.card("What is your name?")).to_be_visible()
+
+
 async def test_an_answer_while_offline_is_kept_over_a_reload_and_delivered_later(guest: Visitor) -> None:
     guest.expects_to_be_cut_off()
     await guest.tries("My name")

@@ -43,6 +43,9 @@ class Tool(Struct, frozen=True, kw_only=True, dict=True):
     """What people see instead of its name: a template over the input (`template.py`)."""
     needs_approval: bool = False
     """True if its client wants a person's approval for each of its calls, whatever the server's policy is."""
+    applies_defaults: bool = False
+    """True if its function's own signature made the schema, so that the defaults in it are what runs. The
+    defaults of any other schema are what its author wrote there."""
     untrusted: bool = False
     """True if its output may contain words of strangers: the model is told that they are not instructions."""
 

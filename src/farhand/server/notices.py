@@ -79,6 +79,11 @@ class Notices:
         )
         await _send(send, status, notice, headers)
 
+    async def explain_code(self, scope: Scope, send: Send, code: str, text: str) -> None:
+        """What an error code means: the chat page links here."""
+        notice = Notice(self._brand(scope), heading=code, text=text, link=self._link(scope))
+        await _send(send, 200, notice)
+
     def _reason(self, error: FarhandError) -> str:
         if self._is_local and error.message != _UNKNOWN_PATH:
             return f"{error.message} {error.hint}".strip()

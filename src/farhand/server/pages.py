@@ -34,6 +34,7 @@ from farhand.errors import (
 from farhand.faces.base import ErrorEncoder, Face, explain_error
 from farhand.faces.threads.encode import LOGO_PATH
 from farhand.server.auth.authenticator import Authenticator
+from farhand.server.error_codes import ERROR_CODES
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
 from farhand.server.notices import Notices, unknown_path
 from farhand.server.static_files import CHAT, GALLERY, INSPECTOR, BuiltPages, wants_page
@@ -101,6 +102,7 @@ def pages(
         f"{INSPECTOR_PATH}/cards": handlers.gallery,
         "/assets/{name}": handlers.asset,
         LOGO_PATH: handlers.logo,
+        "/errors/{code}": handlers.error_code,
         **dict.fromkeys(service.spec.branding.pages, handlers.extra),
         "/healthz": handlers.health,
         "/readyz": handlers.readiness,
@@ -189,6 +191,14 @@ class _Pages:
         if not isinstance(logo, LogoFile):
             raise unknown_path()
         await respond_body(send, 200, logo.media_type.encode(), logo.content, _LOGO_HEADERS)
+
+    async def error_code(self, scope: Scope, send: Send) -> None:
+        """The same for everyone, so it needs no credential."""
+        code = scope["path_params"]["code"]
+        if code not in ERROR_CODES:
+            raise unknown_path()
+        meaning, next_step = ERROR_CODES[code]
+        await self._notices.explain_code(scope, send, code, f"{meaning} {next_step}")
 
     async def extra(self, scope: Scope, send: Send) -> None:
         """A page that comes with the agent; the chat page may frame it."""

@@ -14,11 +14,13 @@ from typing import ParamSpec, TypeVar, Unpack, overload
 
 import msgspec
 
-from farhand.core.tool import Executor, Schema
+from farhand.core.template import with_defaults
+from farhand.core.tool import Executor, Schema, Tool
 from farhand.errors import BadTool
 from farhand.tools.check import compile_schema
 from farhand.tools.context import context_parameter
 from farhand.tools.declared import DeclaredTool
+from farhand.tools.defaults import complete_input
 from farhand.tools.docstring import clean_text
 from farhand.tools.options import NamedToolOptions, ToolOptions, build_tool, check_options, check_tool_name
 from farhand.tools.schema import read_signature
@@ -70,12 +72,26 @@ def declare(function: Callable[P, R], options: NamedToolOptions) -> DeclaredTool
     known = build_tool(name, shape.description, shape.arguments.schema, options)
     if known.executor is Executor.FRONTEND and not shape.documents_return:
         _warn_of_missing_returns(function, name)
+    is_run_here = known.executor is Executor.SERVER
     return DeclaredTool(
-        msgspec.structs.replace(known, output_schema=shape.output_schema, returns_text=shape.returns_text),
+        msgspec.structs.replace(
+            known,
+            output_schema=shape.output_schema,
+            returns_text=shape.returns_text,
+            applies_defaults=is_run_here,
+            title=_title_of(known) if is_run_here else known.title,
+        ),
         function,
         needs_approval=options.get("needs_approval", False),
         summary=options.get("summary"),
         arguments=shape.arguments,
+    )
+
+
+def _title_of(tool: Tool) -> str | None:
+    """Its title says the default of an argument that the model leaves out."""
+    return (
+        None if tool.title is None else with_defaults(tool.title, complete_input(tool.input_schema, {}).input)
     )
 
 

@@ -42,6 +42,68 @@ def room(name: str) -> int:
     raise NotImplementedError
 
 
+@tool(needs_approval=True, title="Send to {to}, urgent: {urgent}")
+def send(to: str, urgent: bool = True, note: str | None = None) -> str:
+    """Send something.
+
+    Args:
+        to: Who gets it.
+        urgent: Whether it is.
+        note: What to add.
+    """
+    return f"{to} {urgent} {note}"
+
+
+@tool(executor="frontend", needs_approval=True, title="A photo with the {camera} camera")
+def snap(camera: str = "front") -> str:
+    """Take a picture.
+
+    Args:
+        camera: Which one.
+
+    Returns:
+        Its name.
+    """
+    raise NotImplementedError
+
+
+@requirement("approval:defaults")
+async def test_an_approval_says_what_the_call_runs_with(serve: Serve, store: str) -> None:
+    agent = Agent(ScriptedModel(_with_defaults), tools=[send], frontend_tools=[snap])
+    page = Page((await serve(agent, store=store)).http)
+    await page.say("go")
+    calls = (await page.http.get("/api/inbox")).json()["calls"]
+    assert (await shown(page))["openCalls"] == calls
+    short, whole, photo = calls
+    assert short["input"] == {"to": "Ada"}, "the record stays as the model wrote it"
+    assert short["runsWith"] == {
+        "input": {"to": "Ada", "urgent": True},
+        "defaults": [["urgent"]],
+        "leftOut": ["note"],
+    }
+    assert "runsWith" not in whole
+    # the page runs it, with what it takes for missing
+    assert photo["runsWith"] == {"input": {"camera": "front"}, "defaults": [["camera"]], "bySchema": True}
+    assert [each["callTitle"] for each in calls] == [
+        "Send to Ada, urgent: yes",
+        "Send to Joan, urgent: no",
+        "A photo with the … camera",
+    ]
+    listed = {each["name"]: each for each in (await page.http.get("/api/tools")).json()["tools"]}
+    assert listed["send"]["title"] == "Send to …, urgent: …"
+    body = {"approvalId": short["approvalId"], "approved": True, "input": {"to": "Ada", "urgent": False}}
+    await page.http.post("/api/tools/approve", json=body)
+    left = (await page.http.get("/api/inbox")).json()["calls"]
+    assert short["callId"] not in [each["callId"] for each in left]
+
+
+def _with_defaults(moment: Moment) -> Step:
+    if moment.steps:
+        return "Done."
+    whole = {"to": "Joan", "urgent": False, "note": None}
+    return [Ask("send", {"to": "Ada"}), Ask("send", whole), Ask("snap", {})]
+
+
 def _with_titles(moment: Moment) -> Step:
     if moment.text == "thanks" or moment.steps:
         return "Done."

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from farhand.core.template import fill, names_in, shorten_line
+from farhand.core.template import fill, names_in, shorten_line, with_defaults, without_values
 
 
 @pytest.mark.parametrize(
@@ -23,10 +23,31 @@ from farhand.core.template import fill, names_in, shorten_line
         ("two\nlines {a}", {"a": "of\u202e text"}, "two lines of text"),
         ("{a}", "no object", "…"),
         ("lone } brace", {}, "lone } brace"),
+        ("{a=none}, {b=x=y}, {c=}", {}, "none, x=y, …"),
+        ("{a=none}, {b.c=none}", {"a": "some", "b": {"c": None}}, "some, …"),
     ],
 )
 def test_a_template_is_filled_with_what_its_names_lead_to(template: str, values: object, shown: str) -> None:
     assert fill(template, values) == shown
+
+
+def test_a_template_without_values_has_a_mark_for_each() -> None:
+    assert without_values("{{to}} {name}, urgent: {urgent=yes}") == "{to} …, urgent: …"
+
+
+def test_defaults_become_the_texts_for_missing_members() -> None:
+    defaults = {
+        "urgent": True,
+        "note": None,
+        "deep": {"a": 1},
+        "brace": "{x}",
+        "own": "theirs",
+        "long": "x" * 500,
+    }
+    assert with_defaults("{to} {urgent} {note} {deep} {brace} {own=mine} {{urgent}}", defaults) == (
+        "{to} {urgent=yes} {note} {deep} {brace} {own=mine} {{urgent}}"
+    )
+    assert len(with_defaults("{long}", defaults)) < 130
 
 
 def test_what_is_too_long_is_cut_with_a_mark() -> None:
@@ -35,7 +56,7 @@ def test_what_is_too_long_is_cut_with_a_mark() -> None:
 
 
 def test_the_names_of_a_template_are_found_in_their_order() -> None:
-    assert names_in("{b} {{no}} {a.c}") == ["b", "a.c"]
+    assert names_in("{b} {{no}} {a.c} {d=text}") == ["b", "a.c", "d"]
 
 
 @pytest.mark.parametrize(

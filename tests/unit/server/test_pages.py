@@ -277,3 +277,11 @@ async def test_a_hook_that_breaks_shows_nothing_of_itself(
         socket = await ask(hooked, visit(path=path, kind="websocket", scheme="ws"))
         assert [each["type"] for each in socket.messages] == ["websocket.close"]
     assert not any(each.exc_info for each in caplog.records)
+
+
+@requirement("errors:codes")
+async def test_an_error_code_has_a_page_that_needs_no_credential(app: App) -> None:
+    reply = await ask(app, visit(path="/errors/model_fault"))
+    assert reply.status == 200
+    assert "The model, or the service that runs it, failed." in unescape(reply.body.decode())
+    assert (await ask(app, visit(path="/errors/no_such_code"))).status == 404

@@ -6,9 +6,10 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http.client import HTTPException
+from typing import Any
 
 import msgspec
 from rich import box
@@ -64,15 +65,35 @@ def first_line(text: str) -> str:
     return line if len(line) <= _LINE_CHARS else f"{line[: _LINE_CHARS - 1]}…"
 
 
-def format_input(given: object) -> str:
+# Any: an object of the server's JSON
+def format_input(given: object, runs_with: Mapping[str, Any] | None = None) -> str:
     """The input of a call, for a person who decides about it: the start of every parameter, with marks for
-    invisible characters. Text is quoted, so that none can pass for another parameter."""
+    invisible characters. Text is quoted, so that none can pass for another parameter. `runs_with` has the
+    defaults too, as the inbox sends them."""
     if not isinstance(given, dict):
         return _spell_value(given)
-    return "  ".join(
-        f"{visible_text(str(name), at_most=_NAME_AT_MOST)}={_spell_value(value)}"
-        for name, value in given.items()
-    )
+    whole = runs_with or {"input": given}
+    paths = whole.get("defaults", ())
+    kind = "default in its schema" if whole.get("bySchema") else "default"
+    shown = [
+        f"{_spell_name(name)}={_spell_value(value)}{_default_mark(name, paths, kind)}"
+        for name, value in whole["input"].items()
+    ]
+    left_out = ", ".join(map(_spell_name, whole.get("leftOut", ())))
+    return "  ".join([*shown, *([f"(without {left_out})"] if left_out else [])])
+
+
+def _default_mark(name: object, paths: Sequence[Sequence[str]], kind: str) -> str:
+    """Says that this parameter, or what in it, is a default."""
+    inner = [".".join(map(_spell_name, path[1:])) for path in paths if path[0] == name]
+    if not inner:
+        return ""
+    named = ", ".join(each for each in inner if each)
+    return f" ({kind}: {named})" if named else f" ({kind})"
+
+
+def _spell_name(name: object) -> str:
+    return visible_text(str(name), at_most=_NAME_AT_MOST)
 
 
 def _spell_value(value: object) -> str:

@@ -105,7 +105,7 @@ def list_waiting(server: ServerOptions) -> None:
             each.get("approvalId") or each["callId"],
             "approval" if each.get("approvalId") else f"result from {each['executor']}",
             each["tool"],
-            format_input(each["input"]),
+            format_input(each["input"], each.get("runsWith")),
         )
         for each in listed["calls"]
     ]
@@ -127,7 +127,9 @@ def send_approval(which: str, server: ServerOptions, *, scope: str, input: str |
     edited = {} if input is None else {"input": parse_argument(input, "The input")}
     found = _find_approval(to, which, server)
     body = {"approvalId": found.approval_id, "approved": True, "scope": scope}
-    _submit(to, "/api/tools/approve", {**body, **edited}, server, allowed={**found.call, **edited})
+    # the defaults of the input as it was asked say nothing about another one
+    call = found.call if input is None else {**found.call, **edited, "runsWith": None}
+    _submit(to, "/api/tools/approve", {**body, **edited}, server, allowed=call if found.call else None)
 
 
 def deny(which: str, server: ServerOptions, *, reason: str) -> None:
@@ -190,7 +192,8 @@ def _submit(
     elif receipt.get("ignored"):
         print_value("Already done; nothing changed.")
     elif allowed:
-        print_value(f"Done. Allowed: {printable_text(allowed['tool'])}  {format_input(allowed['input'])}")
+        shown = format_input(allowed["input"], allowed.get("runsWith"))
+        print_value(f"Done. Allowed: {printable_text(allowed['tool'])}  {shown}")
     else:
         print_value("Done.")
 

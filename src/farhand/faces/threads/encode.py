@@ -29,7 +29,7 @@ from farhand.core.position import Entry
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.state import ToolPermission
-from farhand.core.template import fill
+from farhand.core.template import without_values
 from farhand.core.thread import (
     AssistantMessage,
     CallRecord,
@@ -57,6 +57,7 @@ from farhand.faces.threads.shapes import (
     InboxShape,
     OpenCall,
     Part,
+    RunsWith,
     StarterShape,
     ThreadPage,
     ThreadRow,
@@ -65,7 +66,10 @@ from farhand.faces.threads.shapes import (
     ToolsShape,
     UIMessage,
 )
+from farhand.tools.defaults import complete_input
 from farhand.wire.json_writer import encode
+
+ToolsByVersion = Mapping[str, Tool | None]
 
 
 class ThreadSnapshot(NamedTuple):
@@ -76,6 +80,8 @@ class ThreadSnapshot(NamedTuple):
     last: Sequence[Entry] = ()
     unfinished: AssistantMessage | None = None
     """What the model has written of the current step."""
+    tools: ToolsByVersion | None = None
+    """Those of the calls that ask for approval."""
 
 
 LOGO_PATH = "/logo"
@@ -117,7 +123,9 @@ def encode_thread(
     twice.
     """
     thread, run = seen.thread, seen.run
-    open_calls = [open_call(call, thread.title) for call in calls if call.phase is not Phase.SETTLED]
+    open_calls = [
+        open_call(call, thread.title, seen.tools or {}) for call in calls if call.phase is not Phase.SETTLED
+    ]
     shown = ui_messages(messages, {call.call_id: call for call in calls})
     _add_unfinished(shown, seen.unfinished)
     active = run if run is not None and run.active else None
@@ -134,8 +142,8 @@ def encode_thread(
     return encode(shape)
 
 
-def encode_inbox(calls: Iterable[tuple[Call, str]]) -> bytes:
-    return encode(InboxShape([open_call(call, title) for call, title in calls]))
+def encode_inbox(calls: Iterable[tuple[Call, str]], tools: ToolsByVersion) -> bytes:
+    return encode(InboxShape([open_call(call, title, tools) for call, title in calls]))
 
 
 def encode_tools(tools: Iterable[Tool]) -> bytes:
@@ -183,7 +191,7 @@ def failure_part(run: Run | None, last: Sequence[Entry]) -> FailureShape | Unset
     return FailureShape(code, run.error or "The last answer failed. Send the message again.")
 
 
-def open_call(call: Call, title: str) -> OpenCall:
+def open_call(call: Call, title: str, tools: ToolsByVersion) -> OpenCall:
     asks = call.approval is not None and call.phase is Phase.ASKING
     return OpenCall(
         call_id=call.call_id,
@@ -199,6 +207,18 @@ def open_call(call: Call, title: str) -> OpenCall:
         client_id=call.client_id if call.client_id is not None else UNSET,
         approval_id=call.approval.approval_id if asks and call.approval else UNSET,
         call_title=call.heading or UNSET,
+        runs_with=_runs_with(call, tools.get(call.tool_version)) if asks else UNSET,
+    )
+
+
+def _runs_with(call: Call, tool: Tool | None) -> RunsWith | UnsetType:
+    if tool is None:
+        return UNSET
+    whole = complete_input(tool.input_schema, call.input)
+    if not whole.defaults and not whole.left_out:
+        return UNSET
+    return RunsWith(
+        whole.input, list(map(list, whole.defaults)), list(whole.left_out), not tool.applies_defaults
     )
 
 
@@ -324,5 +344,5 @@ def _tool(tool: Tool) -> ToolShape:
 
 def _title_without_input(tool: Tool) -> str | None:
     """A page sees no templates: what is not known yet is left open; a title of nothing else is none."""
-    title = "" if tool.title is None else fill(tool.title, {})
+    title = "" if tool.title is None else without_values(tool.title)
     return title if any(map(str.isalnum, title)) else None

@@ -7,10 +7,12 @@ from functools import partial
 
 from farhand.agent.service import AgentService
 from farhand.agent.thread_search import search_threads
+from farhand.core.call import Call, Phase
 from farhand.core.position import Entry
 from farhand.core.principal import name_in
 from farhand.core.run import Run, RunState
 from farhand.core.thread import Thread
+from farhand.core.tool import Tool
 from farhand.errors import NotFound
 from farhand.faces.base import (
     PAGE_SIZE,
@@ -131,6 +133,7 @@ class _Endpoints:
             seen = ThreadSnapshot(thread, run, await self._end_of(run), unfinished)
         calls = [*of_run, *alone]
         reader = name_in(request.principal.claims)
+        seen = seen._replace(tools=await self._asked_tools(calls))
         shown = encode_thread(seen, messages, calls, root=root, to_resume=to_resume, reader=reader)
         await request.reply(200, shown)
 
@@ -167,7 +170,9 @@ class _Endpoints:
     async def inbox(self, request: Request) -> None:
         """List the calls that wait for you."""
         thread_id = decode_thread(query(request.scope))
-        await request.reply(200, encode_inbox(await waiting_calls(self._service, request.owner, thread_id)))
+        calls = await waiting_calls(self._service, request.owner, thread_id)
+        tools = await self._asked_tools([call for call, _ in calls])
+        await request.reply(200, encode_inbox(calls, tools))
 
     async def tools(self, request: Request) -> None:
         """List the tools that your runs see."""
@@ -183,6 +188,11 @@ class _Endpoints:
             owner=request.principal.owner,
         )
         await request.reply(200, about)
+
+    async def _asked_tools(self, calls: Sequence[Call]) -> dict[str, Tool | None]:
+        """By version: the tools of calls that wait for an approval, as they were when each was opened."""
+        asking = [call for call in calls if call.phase is Phase.ASKING]
+        return {call.tool_version: await self._service.tool_of(call) for call in asking}
 
     async def _end_of(self, run: Run) -> Sequence[Entry]:
         """The last events of a failed run, which say why it failed; a note about delivery may follow."""

@@ -65,6 +65,18 @@ class UIMessage(Struct):
     parts: list[Part]
 
 
+class RunsWith(Struct, rename="camel", omit_defaults=True):
+    """What a call runs with once it is approved: its input, and the defaults of its tool's schema."""
+
+    input: dict[str, object]
+    defaults: list[list[str]] = []
+    """The members of `input` that are defaults, each by its names from the outside in."""
+    left_out: list[str] = []
+    """Parameters that are not set and have no default, or null."""
+    by_schema: bool = False
+    """Whether only the schema names the defaults: they are applied by whoever runs the tool, or not."""
+
+
 class OpenCall(Struct, rename="camel", omit_defaults=True):
     call_id: str
     thread_id: str
@@ -81,6 +93,8 @@ class OpenCall(Struct, rename="camel", omit_defaults=True):
     """The registered client that is asked to execute it."""
     call_title: str | UnsetType = UNSET
     """What to show instead of the tool's name, about this input; `title` is that of the chat."""
+    runs_with: RunsWith | UnsetType = UNSET
+    """While it waits for an approval, and only if the model left something out."""
 
 
 class StarterShape(Struct):

@@ -306,6 +306,21 @@ def test_a_text_cannot_pass_for_another_parameter() -> None:
     assert format_input(None) == "null"
 
 
+@requirement("approval:defaults")
+def test_defaults_are_shown_and_marked() -> None:
+    whole = {"to": "Ada", "urgent": True, "parcel": {"weight": 1, "unit": "kg"}}
+    defaults = [["urgent"], ["parcel", "unit"]]
+    assert format_input(
+        {"to": "Ada"}, {"input": whole, "defaults": defaults, "leftOut": ["note", "cc\u200b"]}
+    ) == (
+        'to="Ada"  urgent=true (default)  parcel={"weight":1,"unit":"kg"} (default: unit)  '
+        "(without note, cc⟦U+200B⟧)"
+    )
+    assert format_input({}, {"input": {"a": 1}, "defaults": [["a"]], "bySchema": True}) == (
+        "a=1 (default in its schema)"
+    )
+
+
 async def test_a_yes_may_change_the_input_and_hold_for_the_chat(house: House) -> None:
     farhand = house.server.service
     async with asyncio.TaskGroup() as group:

@@ -133,7 +133,7 @@ it("what was said before an answer failed stays on the page, though the server d
 
 function conversationOf(state: Conversation["state"], send = vi.fn(), stop = vi.fn()): Conversation {
   const needsAnswers = state === "Waiting for you" || state === "Parked";
-  return { state, needsAnswers, id: "t", send, stop, returned: "", host: { cards: [] } } as unknown as Conversation;
+  return { state, needsAnswers, id: "t", send, stop, returned: undefined, host: { cards: [] } } as unknown as Conversation;
 }
 
 it("the box is off while answers are needed, and Stop always works", () => {

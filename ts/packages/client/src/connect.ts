@@ -5,7 +5,7 @@ import type { HandlerMap } from "./executor.ts";
 import { queryOf } from "./feed.ts";
 import { Hands, type HandsOptions } from "./hands.ts";
 import { ask, httpOf, type HttpOptions, reasonOf } from "./http.ts";
-import { callOf, type Facts, factsIn, follow } from "./open-calls.ts";
+import { asksForMore, callOf, type Facts, factsIn, follow } from "./open-calls.ts";
 import type { Delivery } from "./outbox.ts";
 import { type FeedEvent, SharedFeed } from "./shared-feed.ts";
 import type { Connection } from "./thread.ts";
@@ -124,6 +124,10 @@ export class Hand extends Hands {
     }
     // one stream may be for several tabs
     if (this.#thread !== undefined && event.threadId !== this.#thread) {
+      return;
+    }
+    if (asksForMore(event)) {
+      void this.#look(0);
       return;
     }
     this.#early === undefined ? this.#become(follow(this.#facts, event)) : this.#early.push(event);

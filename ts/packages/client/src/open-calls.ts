@@ -13,7 +13,6 @@ interface CallEvent extends FeedEvent {
   readonly executor: string;
   readonly input: OpenCall["input"];
   readonly phase: string;
-  readonly approvalId: string | null;
   readonly approved: boolean;
   readonly deadline: number | null;
   readonly card: string | null;
@@ -50,15 +49,19 @@ export function follow(facts: Facts, event: FeedEvent): Facts {
   }
 }
 
-/** The server runs its own tools; what is left waits for a page, a program or a person. */
-function isForSomebody({ phase, executor }: Pick<CallEvent, "phase" | "executor">): boolean {
-  return phase === "asking" || (phase !== "settled" && executor !== "server");
+/** Of an approval an event says too little: what it would run with, the inbox says. */
+export function asksForMore(event: FeedEvent): boolean {
+  return event.type === "call-opened" && (event as CallEvent).phase === "asking";
 }
 
-function openedBy({ callId, threadId, tool, input, phase, executor, deadline, card, at, approvalId }: CallEvent, facts: Facts): OpenCall {
+/** The server runs its own tools; what is left waits for a page or a program. */
+function isForSomebody({ phase, executor }: Pick<CallEvent, "phase" | "executor">): boolean {
+  return phase !== "asking" && phase !== "settled" && executor !== "server";
+}
+
+function openedBy({ callId, threadId, tool, input, phase, executor, deadline, card, at }: CallEvent, facts: Facts): OpenCall {
   const title = [...facts.values()].find((call) => call.threadId === threadId)?.title ?? "";
-  const asked = approvalId === null ? {} : { approvalId };
-  return { callId, threadId: threadId ?? "", title, tool, input, phase, executor, deadline: timeOf(deadline), card, openedAt: timeOf(at) ?? "", ...asked };
+  return { callId, threadId: threadId ?? "", title, tool, input, phase, executor, deadline: timeOf(deadline), card, openedAt: timeOf(at) ?? "" };
 }
 
 function approvedBy({ executor, input, deadline }: CallEvent, { approvalId: _, ...known }: OpenCall, facts: Facts): Facts {

@@ -242,7 +242,7 @@ export class LiveThread extends Hands {
 
   /** Open calls, in their phase, of which the server was not asked yet who they are for. */
   #unknown(): string[] {
-    const open = [...this.#conversation.calls.values()].filter((call) => isOpen(call) && (call.phase === "taken" || !this.executor.handles(call.tool)));
+    const open = [...this.#conversation.calls.values()].filter((call) => isOpen(call) && (call.phase !== "ready" || !this.executor.handles(call.tool)));
     return open.map((call) => `${call.phase} ${call.id}`).filter((name) => !this.#learned.has(name));
   }
 

@@ -47,7 +47,7 @@ export function isMetaInit(value: unknown): value is MetaInit {
 }
 
 export function isOpenCall(value: unknown): value is OpenCall {
-  return has(value, { callId: "string", threadId: "string", title: "string", tool: "string", input: "object", phase: "string", executor: "string", deadline: "string|null", card: "string|null", openedAt: "string", approvalId: "string|undefined", clientId: "string|undefined", callTitle: "string|undefined" });
+  return has(value, { callId: "string", threadId: "string", title: "string", tool: "string", input: "object", phase: "string", executor: "string", deadline: "string|null", card: "string|null", openedAt: "string", approvalId: "string|undefined", clientId: "string|undefined", callTitle: "string|undefined", runsWith: "object|undefined" });
 }
 
 export function isThread(value: unknown): value is Thread {

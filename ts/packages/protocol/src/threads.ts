@@ -34,6 +34,15 @@ export type OpenCall = {
   readonly approvalId?: string;
   readonly clientId?: string;
   readonly callTitle?: string;
+  readonly runsWith?: RunsWith;
+};
+
+/** What a call runs with once it is approved: its input, and the defaults of its tool's schema. */
+export type RunsWith = {
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly defaults?: ReadonlyArray<ReadonlyArray<string>>;
+  readonly leftOut?: ReadonlyArray<string>;
+  readonly bySchema?: boolean;
 };
 
 /** Something to ask: `title` is on the button, `about` is the line below, `prompt` is what is sent. */

@@ -18,6 +18,8 @@ export interface Named {
   readonly description: string;
   readonly isRequired: boolean;
   readonly isNullable: boolean;
+  /** It starts with what it has when it is left out. */
+  readonly isDefault?: boolean;
   readonly rule: Rule;
 }
 
@@ -61,19 +63,21 @@ export function answerFields(schema: unknown): readonly Field[] | undefined {
   return fields.length === 0 || fields.some(({ kind }) => kind === "json") ? undefined : fields;
 }
 
-/** The fields of an input that somebody wants to change, with what stands in it: whatever the schema does not name is there, too. */
-export function editFields(schema: unknown, input: Rule): readonly Field[] {
+/** The fields of an input that somebody wants to change, with what stands in it: whatever the schema does not name is there, too.
+ * `whole` is the input with its defaults: such a field is not empty, since leaving it out would bring the default back. */
+export function editFields(schema: unknown, input: Rule, whole: Rule = input): readonly Field[] {
   const root = ruleOf(schema);
   const rules = ruleOf(resolved(root, root)["properties"]);
   const needed = new Set(listIn(resolved(root, root)["required"]));
-  const names = [...new Set([...Object.keys(input), ...Object.keys(rules)])];
+  const names = [...new Set([...Object.keys(whole), ...Object.keys(rules)])];
   return names.map((name) => {
     const own = Object.hasOwn(rules, name) ? ruleOf(rules[name]) : undefined;
-    const value = Object.hasOwn(input, name) ? input[name] : undefined;
+    const value = Object.hasOwn(whole, name) ? whole[name] : undefined;
+    const isDefault = value !== undefined && !Object.hasOwn(input, name);
     const rule = own === undefined ? { type: typeof value === "string" ? "string" : "json" } : resolved(own, root);
     // what the model wrote without being asked for may stay, or go
-    const place = { path: [name], labels: [], isRequired: own === undefined || needed.has(name), isNullable: own !== undefined && isNullable(own) };
-    const field = fieldOf({ ...rule, default: value }, place, root);
+    const place = { path: [name], labels: [], isRequired: own === undefined || isDefault || needed.has(name), isNullable: own !== undefined && isNullable(own) };
+    const field = { ...fieldOf({ ...rule, default: value }, place, root), isDefault };
     // a value that its own field would not show as it is
     return value === undefined || showsAll(field, value) ? field : ({ ...field, kind: "json" } as Field);
   });

@@ -1,5 +1,6 @@
 export { ToolCard } from "./cards/card.tsx";
 export { Thread, type ThreadProps } from "./chat.tsx";
+export { isServerAway } from "./cards/approval.tsx";
 export { AllowButton, type AllowButtonProps, cardsMoved } from "./cards/deliberate.tsx";
 export { isNowhere, useCardFocus } from "./cards/focus.ts";
 export { Button, type ButtonProps, Frame, type FrameProps, Note } from "./cards/frame.tsx";

@@ -6,7 +6,7 @@ import { type Words, WORDS } from "./words.ts";
 type Fields = Readonly<Record<string, unknown>>;
 
 /** What is known of a call beside itself. */
-type Of = Pick<CardView, "call" | "tool" | "title"> & { readonly kind?: Kind };
+type Of = Pick<CardView, "call" | "tool" | "title" | "runsWith"> & { readonly kind?: Kind };
 
 /** The question itself: as the input has it, else as the tool is called, else as its card asks it. */
 export function questionOf(view: Of, words: Words = WORDS): string {
@@ -46,7 +46,7 @@ export function titleOf(view: Of, words: Words = WORDS): string {
 /** What a screen reader says of a card that has come. */
 export function announcementOf(view: Of, words: Words = WORDS): string {
   const title = titleOf(view, words).replace(/[.?!]?$/, (end) => end || ".");
-  return view.call.phase === "asking" ? words.announceApproval(title, words.parameters(Object.keys(view.call.input).length)) : title;
+  return view.call.phase === "asking" ? words.announceApproval(title, words.parameters(Object.keys(view.runsWith?.input ?? view.call.input).length)) : title;
 }
 
 /** Of a sign-in that is over a server speaks as programs need it. */

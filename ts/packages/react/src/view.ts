@@ -34,6 +34,8 @@ export interface CardView {
   readonly card?: string | undefined;
   /** Its tool, once the server has told of it. */
   readonly tool?: ToolFacts | undefined;
+  /** What it runs with once it is allowed, if the model left something out. */
+  readonly runsWith?: OpenCall["runsWith"] | undefined;
   /** What the server calls this very call, and its outcome in a few words. */
   readonly title?: string | undefined;
   readonly summary?: string | undefined;
@@ -88,7 +90,7 @@ export function viewOf(known: Known, call: Call, memory: Memory, now: number = D
   const executor = fact?.executor ?? tool?.executor ?? "frontend";
   const view: CardView = {
     call, kind, executor, card, state: stateOf(known, call, { memory, now }), tookMs: ended?.tookMs, title: ended?.title ?? fact?.callTitle, summary: ended?.summary,
-    isEdited: ended?.isEdited ?? memory.edited?.has(call.id), isAlwaysAllowed: ended?.isAlwaysAllowed, answeredBy: ended?.answeredBy,
+    isEdited: ended?.isEdited ?? memory.edited?.has(call.id), isAlwaysAllowed: ended?.isAlwaysAllowed, answeredBy: ended?.answeredBy, runsWith: call.phase === "asking" ? fact?.runsWith : undefined,
   };
   return tool === undefined ? view : { ...view, tool };
 }
@@ -122,8 +124,8 @@ function stateOf(known: Known, call: Call, { memory, now }: { memory: Memory; no
   if (known.running.has(call.id) || isElsewhere(call, fact)) {
     return { name: "running" };
   }
-  // which card it is, the server has yet to say; an approval is one in any case
-  return call.phase !== "asking" && fact === undefined ? { name: "writing" } : openState(known, call, { fact, now });
+  // which card it is, the server has yet to say; and with what else an approval would let it run
+  return fact === undefined ? { name: "writing" } : openState(known, call, { fact, now });
 }
 
 /** On the server, or in a program or another tab that has begun with it; one that has not may be gone. */

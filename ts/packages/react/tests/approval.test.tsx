@@ -268,6 +268,77 @@ it("its parameters have names of words, and beside the tool's name is how long t
   expect(document.querySelector(".fh-aside")?.textContent).toBe("delete_file 1:30");
 });
 
+const PARCEL = { type: "object", properties: { to: { type: "string" }, urgent: { type: "boolean", default: true }, greeting: { type: "string", default: "Dear all" }, parcel: { type: "object" } }, required: ["to"] };
+const FACT = { callId: "call_1", threadId: "t", title: "", tool: "delete_file", input: { to: "Ada", parcel: { weight: 1 } }, phase: "asking", executor: "server", deadline: null, card: null, openedAt: "2027-01-15T08:00:00.000Z", approvalId: "apr_1" };
+const RUNS_WITH = { input: { to: "Ada", parcel: { weight: 1, unit: "kg" }, urgent: true, greeting: "Dear all" }, defaults: [["parcel", "unit"], ["urgent"], ["greeting"]], leftOut: ["note", "copy_to\u200b"] };
+
+function asked(fact: object | undefined, connection: CardHost["connection"] = { state: "open" }): ReactNode {
+  const facts = new Map(fact === undefined ? [] : [["call_1", { ...FACT, ...fact }]]);
+  const view = viewOf({ ...EMPTY_CONVERSATION, facts, running: new Set(), deliveries: new Map() }, asking(FACT.input), { seenOpen: new Set(), reasons: new Map() });
+  return <CardHostProvider host={{ ...host, connection }}><ToolCard view={{ ...view, tool: { card: null, executor: "server", inputSchema: PARCEL } }} /></CardHostProvider>;
+}
+
+it("what the model left out is shown with its default, and marked", () => {
+  requirement("approval:defaults");
+  render(asked({ runsWith: RUNS_WITH }));
+  expect(screen.getAllByRole("row").map(({ textContent }) => textContent)).toEqual(["toAda", 'parcel{ "weight": 1, "unit": "kg" }default: unit', "urgenttruedefault", "greetingDear alldefault"]);
+  expect(document.body.textContent).toContain("Left out: note, copy toU+200B");
+  cleanup();
+  render(asked({ runsWith: { ...RUNS_WITH, bySchema: true } }));
+  expect(screen.getAllByRole("row").at(-1)?.textContent).toBe("greetingDear alldefault according to its schema");
+  cleanup();
+  // of a call without any input, too
+  render(asked({ input: {}, runsWith: { input: {}, leftOut: ["note"] } }));
+  expect(document.querySelector(".fh-inputs")?.textContent).toBe("Left out: note");
+});
+
+it("a default that stays is no edit; one that is changed goes alone, and cannot be emptied", () => {
+  requirement("approval:defaults");
+  render(asked({ runsWith: RUNS_WITH }));
+  settle();
+  fireEvent.click(button(/Edit/));
+  const greeting = screen.getByRole<HTMLInputElement>("textbox", { name: /greeting/i });
+  expect([greeting.value, screen.getByRole<HTMLInputElement>("checkbox", { name: /urgent/i }).checked]).toEqual(["Dear all", true]);
+  expect(screen.getAllByText("default")).toHaveLength(2);
+  expect(document.body.textContent).not.toContain("Changed by you");
+  fireEvent.click(button("Allow once"));
+  expect(decisions.pop()).toEqual({ approved: true, scope: "once" });
+  fireEvent.change(greeting, { target: { value: "" } });
+  expect([document.body.textContent?.includes("Fill in this field."), button("Allow once").disabled]).toEqual([true, true]);
+  fireEvent.change(greeting, { target: { value: "Hello" } });
+  expect(screen.getAllByText("default")).toHaveLength(1);
+  expect(document.body.textContent).toContain("Changed by you");
+  settle();
+  fireEvent.click(button("Allow once"));
+  expect(decisions.pop()).toEqual({ approved: true, scope: "once", input: { ...FACT.input, greeting: "Hello" } });
+});
+
+it("nothing can be allowed before the server has said what it runs with", () => {
+  requirement("approval:defaults");
+  render(asked(undefined));
+  settle();
+  expect(screen.queryByRole("button", { name: "Allow once" })).toBeNull();
+  cleanup();
+  render(asked({}));
+  settle();
+  expect(button("Allow once").disabled).toBe(false);
+});
+
+it.each([
+  [{ state: "lost", retryAt: 0 }, "The server cannot be reached. You can decide once the connection is back."],
+  [{ state: "refused", status: 401, reason: "No valid credential was sent." }, "You were signed out."],
+] as const)("while the server is away nothing can be decided: %j", (connection, words) => {
+  requirement("approval:same-sign-in");
+  const { rerender } = render(asked({}, connection));
+  settle();
+  expect(["Allow once", "Deny", "Always in this chat"].map((name) => button(name).disabled)).toEqual([true, true, true]);
+  expect(document.querySelector(".fh-note")?.textContent?.trim()).toBe(words);
+  rerender(asked({}));
+  expect([button("Allow once").disabled, document.querySelector(".fh-note")]).toEqual([true, null]);
+  settle();
+  expect(button("Allow once").disabled).toBe(false);
+});
+
 it("a number that the browser could not keep exactly says so, and cannot be sent back by an edit", () => {
   requirement("approval:readable");
   render(card(JSON.parse('{"amount": 9007199254740993, "rows": [{"id": -9007199254740995}], "small": 12}') as Record<string, unknown>));

@@ -5,11 +5,11 @@ import { gzipSync } from "node:zlib";
 import { expect, it } from "vitest";
 import { bundled } from "../../../tests/bundle.ts";
 
-it("the cards are 40 kB at most, gzipped, with the client, the icons and their style", async () => {
+it("the cards are 41 kB at most, gzipped, with the client, the icons and their style", async () => {
   const { bytes } = await bundled(resolve(import.meta.dirname, "../src/index.ts"), { external: [/^react(-dom)?($|\/)/] });
   // as the scripts are measured: without comments
   const style = readFileSync(resolve(import.meta.dirname, "../src/cards.css"), "utf8").replaceAll(/\s*\/\*.*?\*\//gs, "");
-  expect(bytes + gzipSync(style).length).toBeLessThanOrEqual(40_000);
+  expect(bytes + gzipSync(style).length).toBeLessThanOrEqual(41_000);
 });
 
 it("all motion stops for people who want less of it, and colours come in light and dark", () => {

@@ -15,6 +15,8 @@ export interface Attachments {
   readonly isUploading: boolean;
   readonly parts: readonly FileUIPart[];
   readonly add: (files: Iterable<File>) => void;
+  /** Those of a message that never reached the server: they are uploaded already. */
+  readonly restore: (parts: readonly FileUIPart[]) => void;
   readonly remove: (key: string) => void;
   readonly clear: () => void;
 }
@@ -39,6 +41,10 @@ export function useAttachments(): Attachments {
     isUploading: list.some(({ state }) => state === "uploading"),
     parts: list.flatMap((each) => (each.state === "ready" ? [each.part] : [])),
     add,
+    restore: useCallback((parts: readonly FileUIPart[]) => {
+      const others = (before: readonly Attachment[]): readonly Attachment[] => before.filter((each) => each.state !== "ready" || !parts.some(({ url }) => url === each.part.url));
+      setList((before) => [...parts.map((part) => ({ key: part.url, name: part.filename ?? "file", state: "ready" as const, part })), ...others(before)]);
+    }, []),
     remove: useCallback((key: string) => setList((before) => before.filter((each) => each.key !== key)), []),
     clear: useCallback(() => setList([]), []),
   };

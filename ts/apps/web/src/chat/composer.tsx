@@ -5,6 +5,7 @@ import { type ClipboardEvent, type FormEvent, type KeyboardEvent, lazy, type Rea
 import { useAttachments } from "./attachments.ts";
 import type { Conversation } from "./conversation.ts";
 import { IconButton, PLAIN, timeOf, untilLoaded } from "./parts.tsx";
+import { textOf } from "./record.ts";
 import { isUnderWay } from "./run-state.ts";
 import { fill, useWords } from "./words.ts";
 
@@ -54,7 +55,14 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
       AT_REST.has(talk.state) ? send() : setDue(false); // after a failure or a stop the person decides anew
     }
   });
-  useEffect(() => setText((written) => (written === "" ? talk.returned : written)), [talk.returned]);
+  const { restore } = files;
+  useEffect(() => {
+    if (talk.returned !== undefined) {
+      const message = talk.returned;
+      setText((written) => written || textOf(message));
+      restore(message.parts.filter((part) => part.type === "file"));
+    }
+  }, [talk.returned, restore]);
   const write = (written: string): void => {
     setText(written);
     setDue(false);

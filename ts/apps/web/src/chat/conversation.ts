@@ -9,8 +9,8 @@ import { BASE } from "../base.ts";
 import { CONNECTION } from "../connection.ts";
 import { HTTP, SIGN_IN } from "../server.ts";
 import { callsOf, endsOf, factsOf } from "./calls.ts";
-import { type Chat, posting, type Posts, textOf, useRecord, withoutRetelling } from "./record.ts";
-import { useHands, useSite } from "./site.ts";
+import { type Chat, posting, type Posts, useRecord, withoutRetelling } from "./record.ts";
+import { useCardConnection, useHands, useSite } from "./site.ts";
 import { firstDeadline, isParked, type RunState, stateOf } from "./run-state.ts";
 import type { Tools } from "./tools.ts";
 
@@ -29,8 +29,8 @@ export interface Conversation {
   /** Stop was said, and the server has yet to hear it; late: it does not answer. */
   readonly isStopping: boolean;
   readonly stopIsLate: boolean;
-  /** What was said, never reached the server, and was stopped: the person has it back. */
-  readonly returned: string;
+  /** What was said and never reached the server, because it was stopped or nobody was signed in: the person has it back. */
+  readonly returned: UIMessage | undefined;
   readonly runId: string | undefined;
   /** The address names a chat that the server does not have. */
   readonly isUnknown: boolean;
@@ -89,17 +89,22 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   const { isStopping, wasStopped, setStopped, ...wish } = useStop(id, sync);
   const isLate = wish.isLate || (isStopping && connection.state === "lost");
   const returned = useLettingGo(isLate, chat, calls);
+  const refused = useSignedOut(chat, record);
   const post = (begin: () => Promise<void>): void => {
     setStopped(false);
     void posting(posts, begin()).then(sync);
   };
   const send = (text: string, files: readonly FileUIPart[] = []): void => post(() => chat.sendMessage({ text, files: [...files] }));
+  // whoever has said stop is not asked any more
+  const cards = isStopping ? [] : [...views.values()];
+  const hasWaiting = cards.some(isWaiting);
+  const ofCards = useCardConnection(connection);
   const host: CardHost = {
     http: HTTP,
     threadId: id,
-    // whoever has said stop is not asked any more
-    cards: isStopping ? [] : [...views.values()],
-    connection,
+    cards,
+    // a chat at rest reads no stream, and has none to lose
+    connection: hasWaiting ? ofCards : connection,
     answer: (callId, outcome) => void site.hands.answer(callId, outcome),
     approve: (callId, approvalId, decision) => {
       memory.reasons.set(callId, decision.reason ?? "");
@@ -114,7 +119,6 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     say: isOpen ? undefined : send,
     openPage: site.openPage,
   };
-  const hasWaiting = host.cards.some(isWaiting);
   const signs = { isOpen, isEmpty: messages.length === 0, cards: host.cards, hasError: chat.error !== undefined, wasStopped };
   const state = isStopping ? "Stopped" : stateOf(current, signs);
   const isAtRest = AT_REST.has(state) && !isStopping;
@@ -127,7 +131,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     host,
     isStopping,
     stopIsLate: isLate,
-    returned,
+    returned: refused ?? returned,
     runId: record?.runId ?? messages.findLast(({ role }) => role === "assistant")?.id,
     isUnknown,
     state,
@@ -214,10 +218,10 @@ function useStop(id: string, sync: () => void): { isStopping: boolean; isLate: b
 }
 
 /** With the server away, nothing of a stopped answer is sent any more: not the message, and not the answers to its cards. */
-function useLettingGo(isLate: boolean, { stop, status, messages, setMessages }: Chat, calls: ReadonlyMap<string, Call>): string {
+function useLettingGo(isLate: boolean, { stop, status, messages, setMessages }: Chat, calls: ReadonlyMap<string, Call>): UIMessage | undefined {
   const { hands } = useSite();
   const { deliveries } = useHands();
-  const [returned, setReturned] = useState("");
+  const [returned, setReturned] = useState<UIMessage>();
   useEffect(() => {
     if (!isLate) {
       return;
@@ -227,12 +231,30 @@ function useLettingGo(isLate: boolean, { stop, status, messages, setMessages }: 
     }
     const last = messages.at(-1);
     if (status === "submitted" && last?.role === "user") {
-      setReturned(textOf(last));
+      setReturned(last);
       setMessages((shown) => shown.filter(({ id }) => id !== last.id));
     }
     const ids = [...calls.values()].map((call) => (call.phase === "asking" ? call.approvalId : call.id));
     ids.filter((each) => deliveries.get(each)?.state === "undelivered").forEach((each) => hands.discard(each));
   }, [isLate, status, stop, messages, setMessages, calls, deliveries, hands]);
+  return returned;
+}
+
+/** Whoever is signed out is told so above the chat, and nowhere else: the refusal is no failure of the answer, and would still stand
+ * there after the next sign-in. A message that was refused is in the message box again. */
+function useSignedOut({ error, messages, setMessages, clearError }: Chat, record: Thread | undefined): UIMessage | undefined {
+  const [returned, setReturned] = useState<UIMessage>();
+  useEffect(() => {
+    if (error === undefined || !SIGN_IN.isOut) {
+      return;
+    }
+    clearError();
+    const last = messages.at(-1);
+    if (last?.role === "user" && record?.messages.some(({ id }) => id === last.id) !== true) {
+      setReturned(last);
+      setMessages((shown) => shown.filter(({ id }) => id !== last.id));
+    }
+  }, [error, messages, setMessages, clearError, record]);
   return returned;
 }
 

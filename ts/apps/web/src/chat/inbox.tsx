@@ -1,13 +1,13 @@
 // Every open question of every chat, oldest first, with the same cards. Several are allowed at once only when they ask for the
 // same tool and somebody picked each of them.
 import type { OpenCall } from "@farhand/client";
-import { AllowButton, type CardHost, CardHostProvider, type CardView, isAskedElsewhere, isWaiting, ToolCard, useAnyEdited, useCardFocus, useNow, useReadCalls, viewOf } from "@farhand/react";
+import { AllowButton, type CardHost, CardHostProvider, ConnectionLine, isServerAway, type CardView, isAskedElsewhere, isWaiting, ToolCard, useAnyEdited, useCardFocus, useNow, useReadCalls, viewOf } from "@farhand/react";
 import { Inbox as InboxIcon } from "lucide-react";
 import { type ReactNode, useMemo, useRef, useState } from "react";
 import { HTTP } from "../server.ts";
 import { useCardWords } from "./card-words.ts";
 import { hrefOf } from "./route.ts";
-import { useHands, useSite } from "./site.ts";
+import { useCardConnection, useHands, useSite } from "./site.ts";
 import { fill, useWords, type Words } from "./words.ts";
 
 interface Question {
@@ -48,6 +48,7 @@ export function Inbox({ calls, isLoaded, hrefFor = chatOf, emptyWords }: InboxPr
             <ToolCard view={question.view} />
           </div>
         ))}
+        <ConnectionLine host={host} />
         {isLoaded && questions.length === 0 && <Nothing>{emptyWords ?? words.caughtUp}</Nothing>}
       </div>
     </CardHostProvider>
@@ -72,7 +73,7 @@ function useInboxHost(calls: readonly OpenCall[]): { host: CardHost; questions: 
   const host: CardHost = {
     http: HTTP,
     cards: questions.map(({ view }) => view),
-    connection: { state: "closed" },
+    connection: useCardConnection(),
     answer: (callId, outcome) => void hands.answer(callId, outcome),
     approve: (_callId, approvalId, decision) => void hands.approve(approvalId, decision),
     retry: (id) => hands.retry(id),
@@ -105,7 +106,7 @@ function Together({ questions, host, onDone }: { questions: readonly Question[];
         <>
           <span className="text-[13px]">{fill(words.callsOf, { count: questions.length })}<code className="font-mono text-xs">{tool}</code></span>
           {(isEdited || !isRead) && <span className="text-[13px] text-muted">{isEdited ? words.editedApart : words.readFirst}</span>}
-          <span className="ml-auto"><AllowButton disabled={!isRead || isEdited} onAllow={allow}>{fill(words.allowThese, { count: questions.length })}</AllowButton></span>
+          <span className="ml-auto"><AllowButton disabled={!isRead || isEdited || isServerAway(host.connection)} onAllow={allow}>{fill(words.allowThese, { count: questions.length })}</AllowButton></span>
         </>
       ) : (
         <span className="text-[13px] text-muted">{words.sameToolOnly}</span>

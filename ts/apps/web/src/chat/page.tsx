@@ -19,10 +19,10 @@ import { fill, useWords, wordsOf, WordsProvider } from "./words.ts";
 // asked for at once, and not waited for: chats and their list are there first
 const loading = untilLoaded(() => import("./chat-view.tsx"));
 const ChatView = lazy(async () => ({ default: (await loading).ChatView }));
-const Inbox = lazy(async () => ({ default: (await import("./inbox.tsx")).Inbox }));
-const Panel = lazy(async () => ({ default: (await import("./panel.tsx")).Panel }));
-const SignedOut = lazy(async () => ({ default: (await import("./signed-out.tsx")).SignedOut }));
-const KeptAnswers = lazy(async () => ({ default: (await import("./signed-out.tsx")).KeptAnswers }));
+const Inbox = lazy(async () => ({ default: (await untilLoaded(() => import("./inbox.tsx"))).Inbox }));
+const Panel = lazy(async () => ({ default: (await untilLoaded(() => import("./panel.tsx"))).Panel }));
+const SignedOut = lazy(async () => ({ default: (await untilLoaded(() => import("./signed-out.tsx"))).SignedOut }));
+const KeptAnswers = lazy(async () => ({ default: (await untilLoaded(() => import("./signed-out.tsx"))).KeptAnswers }));
 
 interface Draft {
   readonly id: string;

@@ -1,5 +1,5 @@
 // What all views of the page share: the hands that answer calls, the feed of news, the side panel's slot.
-import { openable } from "@farhand/client";
+import { type Connection, openable } from "@farhand/client";
 import { FarHands } from "@farhand/ai-sdk";
 import { createContext, useContext, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
@@ -21,6 +21,7 @@ export class Site {
     // news come from a server that is there
     feed.listen(() => this.stops.retryNow());
     feed.watch(() => (this.wasLive ||= feed.isLive));
+    SIGN_IN.subscribe(() => SIGN_IN.isOut || this.#forgetRefusals());
     this.hands = new FarHands({
       url: BASE,
       fetch: SIGN_IN.fetch,
@@ -35,6 +36,15 @@ export class Site {
   onReceipt(listener: () => void): () => void {
     this.#receipts.add(listener);
     return () => void this.#receipts.delete(listener);
+  }
+
+  /** Yes and no that came when nobody was signed in: with the next sign-in they are asked as if nothing had been said. */
+  #forgetRefusals(): void {
+    for (const [id, delivery] of this.hands.deliveries) {
+      if (delivery.state === "refused" && delivery.status === 401 && id.startsWith("apr_")) {
+        this.hands.discard(id);
+      }
+    }
   }
 
   #open(text: string): { url: string; viewKey: string } {
@@ -66,11 +76,27 @@ export function useHands(): Pick<FarHands, "deliveries" | "running"> {
 
 /** Whether the server can be reached, as far as this page can tell. */
 export function useIsConnected(): boolean {
-  const { feed } = useSite();
   // an answer that does not get through knows it before the feed does
   const isStuck = [...useHands().deliveries.values()].some(({ state }) => state === "undelivered");
+  return useIsLive() && !isStuck;
+}
+
+function useIsLive(): boolean {
+  const { feed } = useSite();
   const isUp = useSyncExternalStore(CONNECTION.subscribe, () => CONNECTION.isUp);
-  return useSyncExternalStore(feed.watch, () => feed.isLive) && isUp && !isStuck;
+  return useSyncExternalStore(feed.watch, () => feed.isLive) && isUp;
+}
+
+const CLOSED: Connection = { state: "closed" };
+const LOST: Connection = { state: "lost", retryAt: 0 };
+const SIGNED_OUT: Connection = { state: "refused", status: 401, reason: "" };
+
+/** How cards see the way to the server: as the stream of their chat knows it, or as the feed does where no stream is read. */
+export function useCardConnection(stream: Connection = CLOSED): Connection {
+  const { wasLive } = useSite();
+  const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
+  const isLive = useIsLive();
+  return isOut ? SIGNED_OUT : stream.state === "lost" || isLive || !wasLive ? stream : LOST;
 }
 
 const snapshots = new WeakMap<FarHands, { deliveries: FarHands["deliveries"]; running: FarHands["running"] }>();

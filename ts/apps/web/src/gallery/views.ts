@@ -66,7 +66,11 @@ const kinds = (): readonly CardView[] => [
   view("form", { tool: "answer_form", input: { message: "Sign in to the council's page", url: "https://northgate.example/sign-in" } }),
   view("approval", { tool: "send_report", executor: "server", input: { to: "lighting@northgate.example", place: "14 Mill Lane, 54.9783, -1.6178", photo: "lamp.jpg" }, state: left(3 * 86_400) }),
   view("approval", { tool: "send_mail", executor: "server", input: { to: "all@example.com", text: Array.from({ length: 400 }, (_, number) => `word${number}`).join(" "), path: "a\u202eb\u200b.txt" }, state: left(3 * 86_400) }),
+  view("approval", { tool: "send_parcel", executor: "server", input: { to: "Ada", parcel: { weight: 2 } }, state: left(3 * 86_400), more: { runsWith: RUNS_WITH } }),
+  view("approval", { tool: "print_label", executor: "client", input: { name: "Ada" }, state: left(3 * 86_400), more: { runsWith: { input: { name: "Ada", copies: 1 }, defaults: [["copies"]], bySchema: true } } }),
 ];
+
+const RUNS_WITH = { input: { to: "Ada", parcel: { weight: 2, unit: "kg" }, urgent: true, greeting: "Dear all" }, defaults: [["parcel", "unit"], ["urgent"], ["greeting"]], leftOut: ["remark", "copy_to"] };
 
 const guessed = (): readonly CardView[] => [
   view("confirm", { tool: "user_confirm", input: { message: "Send the report now?" }, facts: { outputSchema: { enum: ["yes", "no"] } }, more: { card: undefined } }),

@@ -6,13 +6,13 @@ import { areDrafts } from "../drafts.ts";
 import { editFields, type FieldDrafts, firstDrafts } from "../fields.ts";
 import { edited } from "../form-values.ts";
 import { refusalWords, titleOf } from "../sentences.ts";
-import { EDIT, useCardHost, useDraft, useReadCalls, useWords } from "../thread.tsx";
+import { type CardHost, EDIT, useCardHost, useDraft, useReadCalls, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import type { Words } from "../words.ts";
 import { useAnswer } from "./answer.ts";
 import { AllowButton, canAllow, isDeliberate, isPressed } from "./deliberate.tsx";
 import { Button, Frame, Note } from "./frame.tsx";
-import { type Input, InputForm, InputTable, isExact, useReading } from "./input.tsx";
+import { type Input, InputForm, InputTable, isExact, LeftOut, useReading } from "./input.tsx";
 
 export function ApprovalCard({ view }: { view: CardView }): ReactNode {
   const { call } = view;
@@ -38,7 +38,8 @@ function useEditing(view: CardView, call: AskingCall, isOff: boolean): Editing {
   const words = useWords();
   const [kept, setDrafts] = useDraft<FieldDrafts | undefined>(view, EDIT, undefined, areDrafts);
   const schema = view.tool?.inputSchema;
-  const fields = useMemo(() => editFields(schema, call.input), [schema, call.input]);
+  const { runsWith } = view;
+  const fields = useMemo(() => editFields(schema, call.input, runsWith?.input), [schema, call.input, runsWith]);
   // made before the server had told of the tool, it may have fewer fields: those are as they were
   const drafts = kept === undefined ? undefined : { ...firstDrafts(fields), ...kept };
   const isUnfit = drafts !== undefined && Object.keys(drafts).length > fields.length;
@@ -48,7 +49,7 @@ function useEditing(view: CardView, call: AskingCall, isOff: boolean): Editing {
   const input = now === undefined ? call.input : isWrong ? undefined : (now.value as Input);
   return {
     isOn: drafts !== undefined,
-    form: drafts === undefined || now === undefined ? undefined : <InputForm fields={fields} drafts={drafts} errors={now.errors} onChange={setDrafts} isOff={isOff} />,
+    form: drafts === undefined || now === undefined ? undefined : <InputForm fields={fields} drafts={drafts} errors={now.errors} onChange={setDrafts} isOff={isOff} runsWith={runsWith} />,
     start: () => setDrafts(firstDrafts(fields)),
     undo: () => setDrafts(undefined),
     input,
@@ -58,14 +59,17 @@ function useEditing(view: CardView, call: AskingCall, isOff: boolean): Editing {
 }
 
 function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode {
-  const { approve } = useCardHost();
-  const { isOff } = useAnswer(view);
+  const { approve, connection } = useCardHost();
   const words = useWords();
+  // what is decided now is for now: it is not kept for a server that comes back later
+  const isAway = isServerAway(connection);
+  const isOff = useAnswer(view).isOff || isAway;
   const reading = useReadCalls();
   const editing = useEditing(view, call, isOff);
   const [reason, setReason] = useDraft<string | undefined>(view, "reason", undefined, (kept) => typeof kept === "string");
   const [isAlways, setAlways] = useState(false);
   const isRead = reading.has(call.id);
+  const shown = view.runsWith?.input ?? call.input;
   const cannotAllow = isOff || !isRead || editing.input === undefined;
   const decide = (approved: boolean, scope: "once" | "thread" = "once"): void =>
     approve(call.id, call.approvalId, {
@@ -93,7 +97,7 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
       {editing.isOn ? (
         <Button disabled={isOff} onClick={editing.undo}>{words.undoChanges}</Button>
       ) : (
-        <Button disabled={isOff || !isExact(call.input)} onClick={editing.start}><Pencil size={14} aria-hidden="true" /> {words.edit}</Button>
+        <Button disabled={isOff || !isExact(shown)} onClick={editing.start}><Pencil size={14} aria-hidden="true" /> {words.edit}</Button>
       )}
       <Button disabled={isOff} aria-keyshortcuts="d" onClick={() => setReason("")}>{words.deny}</Button>
       <Button look="quiet" className="fh-button fh-quiet fh-last" disabled={cannotAllow || editing.isOn} onClick={() => setAlways(true)}>{words.always}</Button>
@@ -116,15 +120,20 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
   const asked = editing.isChanged || editing.input === undefined ? { ...view, title: undefined, tool: view.tool?.title?.includes("…") === true ? undefined : view.tool } : view;
   return (
     <Frame view={view} title={titleOf(asked, words)} context={placeOf(view, words)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
-      <Returned view={view} />
+      {isAway ? <Note tone="amber">{connection.state === "lost" ? words.away : words.signedOut}</Note> : <Returned view={view} />}
       {editing.isChanged && <Note tone="amber">{editing.isUnfit ? words.unfitInput : words.changedInput}</Note>}
-      <InputBox box={box} isRead={isRead} onRead={() => reading.add(call.id)} input={call.input}>
-        {editing.form ?? <InputTable input={call.input} />}
+      <InputBox box={box} isRead={isRead} onRead={() => reading.add(call.id)} count={Object.keys(shown).length} hasMore={view.runsWith !== undefined}>
+        {editing.form ?? <><InputTable input={shown} runsWith={view.runsWith} /><LeftOut runsWith={view.runsWith} /></>}
       </InputBox>
       {isAlways && <Note tone="amber">{words.alwaysCovers(call.tool)}</Note>}
       {reason !== undefined && <Reason reason={reason} onChange={setReason} onSend={() => decide(false)} isOff={isOff} />}
     </Frame>
   );
+}
+
+/** Nothing can be decided at the moment: the server cannot be reached, or does not know this person any more. */
+export function isServerAway(connection: CardHost["connection"]): boolean {
+  return connection.state === "lost" || (connection.state === "refused" && connection.status === 401);
 }
 
 /** An answer that was not taken is asked for again, with what became of it. */
@@ -149,18 +158,19 @@ function useCardInSight(shape: string): RefObject<HTMLDivElement | null> {
 
 interface BoxProps {
   readonly box: RefObject<HTMLDivElement | null>;
-  readonly input: Input;
+  readonly count: number;
+  /** Something is said of parameters that it runs without. */
+  readonly hasMore: boolean;
   readonly isRead: boolean;
   readonly onRead: () => void;
   readonly children: ReactNode;
 }
 
 /** As high as there is room for; what does not fit is scrolled to before it can be allowed. */
-function InputBox({ box, input, isRead, onRead, children }: BoxProps): ReactNode {
+function InputBox({ box, count, hasMore, isRead, onRead, children }: BoxProps): ReactNode {
   const words = useWords();
   useReading(box, isRead, onRead);
-  const count = Object.keys(input).length;
-  if (count === 0) {
+  if (count === 0 && !hasMore) {
     return null;
   }
   return (

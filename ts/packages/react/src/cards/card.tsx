@@ -123,6 +123,7 @@ function Undelivered({ view, retryAt }: { view: CardView; retryAt: number }): Re
   return (
     <Frame view={view} title={titleOf(view, words)} context={words.notDelivered} actions={actions}>
       <Note tone="amber">{words.retryIn(seconds)}</Note>
+      {view.call.phase === "asking" && <p>{words.retryDecision}</p>}
     </Frame>
   );
 }

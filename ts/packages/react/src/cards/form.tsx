@@ -10,6 +10,7 @@ import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { useAnswer } from "./answer.ts";
 import { Fields, useFilling } from "./controls.tsx";
+import { AllowButton } from "./deliberate.tsx";
 import { Button, Frame, Note } from "./frame.tsx";
 import { InputTable } from "./input.tsx";
 import { UnknownCard } from "./unknown.tsx";
@@ -75,8 +76,12 @@ function FieldForm({ view, fields, button, onSend, waysOut, children }: FieldFor
       onSend(content.value);
     }
   };
+  // without a field the button is all that there is to say yes with
+  const sending = fields.length === 0
+    ? <AllowButton disabled={isOff} onAllow={() => onSend(content.value)}>{button}</AllowButton>
+    : <Button look="main" type="submit" form={id} disabled={isOff}>{button}</Button>;
   return (
-    <Frame view={view} title={questionOf(view)} context={words.formContext} actions={<><Button look="main" type="submit" form={id} disabled={isOff}>{button}</Button>{waysOut}</>}>
+    <Frame view={view} title={questionOf(view)} context={words.formContext} actions={<>{sending}{waysOut}</>}>
       {children}
       <form id={id} className="fh-form" noValidate onSubmit={send}>
         <Fields fields={fields} id={id} drafts={drafts} errors={content.errors} isOff={isOff} isTold={isTold} onChange={change} />

@@ -1,7 +1,8 @@
 // The input of a call, for somebody who decides by it: nothing hides in it, and the beginning of every value is in sight.
 import { type ReactNode, type RefObject, useEffect, useId, useMemo, useRef, useState } from "react";
-import type { Field, FieldDrafts } from "../fields.ts";
+import { type Field, type FieldDrafts, firstDrafts } from "../fields.ts";
 import { useWords } from "../thread.tsx";
+import type { CardView } from "../view.ts";
 import { fold, grouped, type Piece, piecesOf } from "../visible-text.ts";
 import type { Words } from "../words.ts";
 import { Fields } from "./controls.tsx";
@@ -34,14 +35,16 @@ function spokenMark(text: string): string {
   return text.replaceAll("⏎", "line break").replaceAll("␣", "blank").replaceAll("⇥", "tab").replaceAll("×", "times ");
 }
 
-export function InputTable({ input }: { input: Input }): ReactNode {
+type RunsWith = CardView["runsWith"];
+
+export function InputTable({ input, runsWith }: { input: Input; runsWith?: RunsWith }): ReactNode {
   return (
     <table className="fh-table">
       <tbody>
         {Object.entries(input).map(([name, value]) => (
           <tr key={name}>
             <th scope="row"><Name name={name} /></th>
-            <td><Value value={value} /></td>
+            <td><Value value={value} /><Default names={defaultsIn(name, runsWith)} isBySchema={runsWith?.bySchema} /></td>
           </tr>
         ))}
       </tbody>
@@ -49,9 +52,36 @@ export function InputTable({ input }: { input: Input }): ReactNode {
   );
 }
 
-function Name({ name }: { name: string }): ReactNode {
+/** What of a parameter is a default: the names in it, none for all of it; nothing if the model wrote all of it. */
+export function defaultsIn(name: string, runsWith: RunsWith): readonly string[] | undefined {
+  const paths = runsWith?.defaults?.filter(([first]) => first === name) ?? [];
+  return paths.length === 0 ? undefined : paths.flatMap(([, ...inner]) => (inner.length === 0 ? [] : [inner.join(".")]));
+}
+
+export function Default({ names, isBySchema = false }: { names: readonly string[] | undefined; isBySchema?: boolean | undefined }): ReactNode {
+  const words = useWords();
+  return names === undefined ? null : <span className="fh-default"><Folded text={(isBySchema ? words.bySchema : words.byDefault)(names.join(", "))} /></span>;
+}
+
+/** The names of what is not set, for somebody who would have set it. */
+export function LeftOut({ runsWith }: { runsWith: RunsWith }): ReactNode {
+  const words = useWords();
+  const names = runsWith?.leftOut ?? [];
+  return names.length === 0 ? null : <p className="fh-context"><Folded text={words.leftOut(names.map(nameWords).join(", "))} /></p>;
+}
+
+function Folded({ text }: { text: string }): ReactNode {
+  const { pieces, hidden } = fold(text, VALUE_AT_MOST);
+  return <><VisibleText pieces={pieces} />{hidden > 0 && <Hidden count={hidden} />}</>;
+}
+
+function nameWords(name: string): string {
   // as words, like the labels of a form
-  const { pieces, hidden } = fold(name.replace(/(?<=\w)_(?=\w)/g, " "), NAME_AT_MOST);
+  return name.replace(/(?<=\w)_(?=\w)/g, " ");
+}
+
+function Name({ name }: { name: string }): ReactNode {
+  const { pieces, hidden } = fold(nameWords(name), NAME_AT_MOST);
   return <><VisibleText pieces={pieces} />{hidden > 0 && <Hidden count={hidden} />}</>;
 }
 
@@ -137,14 +167,17 @@ export interface InputFormProps {
   readonly errors: readonly string[];
   readonly onChange: (drafts: FieldDrafts) => void;
   readonly isOff: boolean;
+  readonly runsWith?: RunsWith;
 }
 
 /** The input of a call, for somebody who changes it: a field for each value, JSON where no field can be made. */
-export function InputForm({ fields, drafts, errors, onChange, isOff }: InputFormProps): ReactNode {
+export function InputForm({ fields, drafts, errors, onChange, isOff, runsWith }: InputFormProps): ReactNode {
   const id = useId();
+  const first = useMemo(() => firstDrafts(fields), [fields]);
+  const isDefault = ({ name, isDefault: began }: Field): boolean => began === true && String(drafts[name]) === String(first[name]);
   return (
     <div className="fh-form">
-      <Fields fields={fields} id={id} drafts={drafts} errors={errors} isOff={isOff} isTold={() => true} onChange={(name, draft) => onChange({ ...drafts, [name]: draft })} below={({ name }) => <Spelling text={String(drafts[name] ?? "")} />} />
+      <Fields fields={fields} id={id} drafts={drafts} errors={errors} isOff={isOff} isTold={() => true} onChange={(name, draft) => onChange({ ...drafts, [name]: draft })} below={(field) => <><Spelling text={String(drafts[field.name] ?? "")} /><Default names={isDefault(field) ? [] : undefined} isBySchema={runsWith?.bySchema} /></>} />
     </div>
   );
 }
