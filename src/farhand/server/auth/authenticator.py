@@ -236,7 +236,7 @@ class Authenticator:
         raise _hook_failed()
 
     def _remember(self, key: int, principal: Principal) -> None:
-        if len(self._accepted) >= _REMEMBERED and key not in self._accepted:
+        if len(self._accepted) >= _MAX_ACCEPTED and key not in self._accepted:
             del self._accepted[next(iter(self._accepted))]
         self._accepted[key] = principal
 
@@ -250,7 +250,7 @@ class Authenticator:
 
 # the operator may do everything
 _OPERATOR = Principal(LOCAL.tenant, LOCAL.subject, SCOPES)
-_REMEMBERED = 10_000
+_MAX_ACCEPTED = 10_000
 _CREDENTIALS = frozenset({b"authorization", b"cookie", b"x-api-key"})
 _HOW = "Send Authorization: Bearer with the token in the address printed at start, or open that address."
 

@@ -339,7 +339,7 @@ async def test_a_request_without_a_credential_is_not_counted_as_a_failure() -> N
 async def test_the_number_of_remembered_credentials_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(authenticator_module, "_REMEMBERED", 3)
+    monkeypatch.setattr(authenticator_module, "_MAX_ACCEPTED", 3)
     auth = keyed(*"abcdef")
     for key in "abcdef":
         await auth.admit(bearer(key), "chat")
