@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from farhand.core.call import Call
+from farhand.core.explained_struct import ExplainedStruct
 from farhand.core.principal import Owner
 from farhand.core.tool import Executor, Tool
 from farhand.errors import BadSetting, BadTool, Malformed
@@ -35,7 +36,7 @@ ChooseText: TypeAlias = Callable[[Context], str | Awaitable[str]]
 RequestApproval: TypeAlias = Literal["never", "always"] | Callable[[Tool, dict[str, object]], bool]
 
 
-class RequestTools(Struct, frozen=True):
+class RequestTools(ExplainedStruct, frozen=True):
     """How a server treats tools that a client describes in its request and executes itself: whether a person
     must approve their calls. A function decides for each call."""
 

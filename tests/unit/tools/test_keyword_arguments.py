@@ -8,8 +8,8 @@ import pytest
 
 from farhand import Agent, ScriptedModel, Toolbox, create_app, serve
 from farhand.client import Client
-from farhand.errors import Misuse
-from farhand.tools.keyword_arguments import explain_arguments, suggest_name
+from farhand.errors import Misuse, suggest_name
+from farhand.tools.keyword_arguments import explain_arguments
 
 AGENT = Agent(ScriptedModel(["Hello."]))
 
