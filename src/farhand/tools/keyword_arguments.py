@@ -48,5 +48,7 @@ def _find_mistake(
         unknown = next((name for name in kwargs if name not in names), None)
         if unknown is None:
             return Misuse(f"{called}: {error}.", hint=f"Its arguments are {', '.join(names)}.")
-        return Misuse(f"{called} has no argument `{unknown}`{suggest_name(unknown, names)}")
+        suggestion = suggest_name(unknown, names)
+        hint = f"Its arguments are {', '.join(names)}." if suggestion == "." else ""
+        return Misuse(f"{called} has no argument `{unknown}`{suggestion}", hint=hint)
     return None

@@ -60,6 +60,13 @@ def test_a_missing_or_misplaced_argument_is_answered_with_all_of_them() -> None:
         too_many(ScriptedModel([]), [])
 
 
+def test_an_argument_like_no_other_is_answered_with_all_of_them() -> None:
+    with pytest.raises(
+        Misuse, match=r"^serve\(\) has no argument `xyz`\. Its arguments are app, host, port\.$"
+    ):
+        serve(AGENT, **_any(xyz=1))
+
+
 def test_a_type_error_from_inside_the_function_is_not_explained_away() -> None:
     @explain_arguments("broken()")
     def broken(number: int) -> int:
