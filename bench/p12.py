@@ -19,7 +19,7 @@ from farhand.core.settings import Limits
 from farhand.faces.ack.decode import decode_ack
 
 RESULTS = 300
-ROWS = 440
+ARTICLES = 440
 
 
 class Row(msgspec.Struct):
@@ -64,7 +64,7 @@ async def settle() -> dict[str, float]:
     calls = await Pending(app.service, with_schema).open(RESULTS)
     rows = [
         {"name": f"article {n}", "price": n / 7, "tags": ["new", "blue"], "in_stock": n % 2 == 0}
-        for n in range(ROWS)
+        for n in range(ARTICLES)
     ]
     bodies = [
         msgspec.json.encode({"toolCallId": call_id, "status": "success", "output": rows}) for call_id in calls

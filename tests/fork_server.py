@@ -1,11 +1,11 @@
-"""Servers that start at once: farhand is imported one time, and each server is a process forked from that.
+"""Starts servers quickly: one process imports farhand, and each server is forked from it.
 
-A start costs a tenth of a second and not a whole one, so that a fault test can afford fifty kills and every
-test a server of its own. What runs in such a process is the command line as it is, or the function of a
-program that uses farhand; it ends as any interpreter does.
+A start takes a tenth of a second instead of a second, so a fault test can kill fifty servers, and every test
+can have its own. A forked process runs the command line, or a function of a program that uses farhand, and
+ends like any interpreter.
 
-    async with nursery("tests.chaos.storm.agent") as home:
-        server = await home.start(["run", "tests.chaos.storm.agent:agent", ...], environment, folder)
+    async with own_fork_server("tests.chaos.storm.agent") as fork_server:
+        server = await fork_server.start(["run", "tests.chaos.storm.agent:agent", ...], environment, folder)
         server.kill()
         await server.wait()
 """
@@ -45,44 +45,44 @@ PRELOADED = (
     "uvloop",
     "websockets.server",
 )
-"""What a server would import one by one while it starts."""
+"""What a server imports while it starts."""
 _ADDRESS = re.compile(r"^  open +http://[^:]+:(\d+)/", re.MULTILINE)
 
 
-class Nursed(asyncio.Protocol):
+class ForkedProcess(asyncio.Protocol):
     """One process. The port of a server is known once it is ready."""
 
     def __init__(self, out: Path) -> None:
         self.port = 0
         self._out = out
-        self._told = b""
-        # what it is if its nursery is gone, and everybody with it
+        self._unread = b""
+        # if the fork server ends, it kills its processes and sends no code
         self._code = -signal.SIGKILL
         loop = asyncio.get_running_loop()
-        self._born: asyncio.Future[int] = loop.create_future()
+        self._pid: asyncio.Future[int] = loop.create_future()
         self._ended: asyncio.Future[int] = loop.create_future()
 
     def data_received(self, data: bytes) -> None:
-        *lines, self._told = (self._told + data).split(b"\n")
+        *lines, self._unread = (self._unread + data).split(b"\n")
         for line in lines:
-            told: dict[str, int] = json.loads(line)
-            if "born" in told:
-                self._born.set_result(told["born"])
+            message: dict[str, int] = json.loads(line)
+            if "pid" in message:
+                self._pid.set_result(message["pid"])
             else:
-                self._code = told["ended"]
+                self._code = message["code"]
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The other side closes it at the end; only then has this one nothing left to close."""
-        if not self._born.done():
-            self._born.cancel()
+        """The fork server closes the connection when the process has ended."""
+        if not self._pid.done():
+            self._pid.cancel()
         self._ended.set_result(self._code)
 
-    async def born(self) -> None:
-        await asyncio.wait_for(self._born, READY_WITHIN_SEC)
+    async def started(self) -> None:
+        await asyncio.wait_for(self._pid, READY_WITHIN_SEC)
 
     @property
     def pid(self) -> int:
-        return self._born.result()
+        return self._pid.result()
 
     @property
     def returncode(self) -> int | None:
@@ -94,7 +94,7 @@ class Nursed(asyncio.Protocol):
         return not self._ended.done()
 
     def send_signal(self, sig: int) -> None:
-        # one that has ended is reaped already: its number may be somebody else's
+        # an ended process is reaped already: its id may belong to another process
         if self.is_alive:
             os.kill(self.pid, sig)
 
@@ -108,7 +108,7 @@ class Nursed(asyncio.Protocol):
     async def ready(self) -> bool:
         """False if it ended instead."""
         async with asyncio.timeout(READY_WITHIN_SEC):
-            # another process writes it: there is no event to wait for
+            # another process writes the file: there is no event to wait for
             while not (found := _ADDRESS.search(self._out.read_text())):
                 if not self.is_alive:
                     return False
@@ -117,7 +117,7 @@ class Nursed(asyncio.Protocol):
         return True
 
     async def line(self, number: int) -> str:
-        """What it printed, the first line being 0, once it has."""
+        """A line of its output, counted from 0, once it has been printed."""
         async with asyncio.timeout(READY_WITHIN_SEC):
             while True:
                 was_alive = self.is_alive
@@ -128,15 +128,15 @@ class Nursed(asyncio.Protocol):
                 await asyncio.sleep(0.01)
 
 
-class Nursery:
+class ForkServer:
     """A process that has imported farhand. Usable from any event loop."""
 
     def __init__(self, *preload: str) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="farhand-fork-"))
-        self._path = str(self._folder / "orders")
+        self._path = str(self._folder / "requests")
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(self._path)
-            # from now on orders wait for it
+            # from now on requests wait until the process accepts them
             listener.listen()
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.fork_server", str(listener.fileno()), *preload],
@@ -153,12 +153,12 @@ class Nursery:
         *,
         err: Path | None = None,
         cwd: Path = ROOT,
-    ) -> Nursed:
-        """What it prints goes into `out`, its errors into `err`, by default beside it with the suffix `.err`.
-        `main` is a module and its function."""
-        # tiny, and nothing else of the test goes on meanwhile that would mind
+    ) -> ForkedProcess:
+        """Output goes into the file `out`, errors into `err`, by default `out` with the suffix `.err`. `main`
+        is a module and its function."""
+        # an empty file: this blocks the event loop for no noticeable time
         out.write_text("")  # noqa: ASYNC240
-        order = {
+        request = {
             "arguments": list(arguments),
             "environment": dict(environment),
             "out": str(out),
@@ -167,13 +167,13 @@ class Nursery:
             "main": main,
         }
         loop = asyncio.get_running_loop()
-        line, nursed = await loop.create_unix_connection(lambda: Nursed(out), self._path)
-        line.write(json.dumps(order).encode() + b"\n")
-        await nursed.born()
-        return nursed
+        transport, process = await loop.create_unix_connection(lambda: ForkedProcess(out), self._path)
+        transport.write(json.dumps(request).encode() + b"\n")
+        await process.started()
+        return process
 
     def close(self) -> None:
-        """Whoever was born there ends with it."""
+        """Its processes end with it."""
         assert self._process.stdin is not None, "made with a pipe"
         self._process.stdin.close()
         self._process.wait()
@@ -181,50 +181,50 @@ class Nursery:
 
 
 @asynccontextmanager
-async def nursery(*preload: str) -> AsyncIterator[Nursery]:
-    """One with modules of a test's own."""
-    home = Nursery(*preload)
+async def own_fork_server(*preload: str) -> AsyncIterator[ForkServer]:
+    """One that also imports these modules."""
+    fork_server = ForkServer(*preload)
     try:
-        yield home
+        yield fork_server
     finally:
-        home.close()
+        fork_server.close()
 
 
 @cache
-def shared_nursery() -> Nursery:
+def shared_fork_server() -> ForkServer:
     """For all tests of this process."""
-    home = Nursery()
-    atexit.register(home.close)
-    return home
+    fork_server = ForkServer()
+    atexit.register(fork_server.close)
+    return fork_server
 
 
 def main() -> None:
-    """The process itself: an order for each connection, until its input ends."""
+    """The process itself: one request per connection, until its standard input ends."""
     # Ctrl-C is for the test run, which then closes the input
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     listener = socket.socket(fileno=int(sys.argv[1]))
     for module in (*PRELOADED, *sys.argv[2:]):
         importlib.import_module(module)
-    order = _Parent(listener).serve()
-    if order is not None:
-        _live(order)
+    request = _Parent(listener).serve()
+    if request is not None:
+        _run(request)
 
 
-# Any: an order is read as it was written above
-Order = dict[str, Any]
+# Any: the JSON that `start` has written
+Request = dict[str, Any]
 
 
 class _Parent:
     def __init__(self, listener: socket.socket) -> None:
         self._listener = listener
-        self._lines: dict[int, socket.socket] = {}
-        """Of whoever is alive."""
+        self._connections: dict[int, socket.socket] = {}
+        """By the ids of the processes that are alive."""
         self._selector = selectors.DefaultSelector()
         self._woken, self._wake = socket.socketpair()
         self._wake.setblocking(False)
 
-    def serve(self) -> Order | None:
-        """Returns an order in each forked process, and None at the end."""
+    def serve(self) -> Request | None:
+        """Returns the request in each forked process, and None at the end."""
         signal.set_wakeup_fd(self._wake.fileno())
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for each in (0, self._listener, self._woken):
@@ -234,77 +234,77 @@ class _Parent:
                 if key.fileobj == 0:
                     self._end()
                     return None
-                order = self._handle(key)
-                if order is not None:
-                    return order
+                request = self._handle(key)
+                if request is not None:
+                    return request
 
-    def _handle(self, key: selectors.SelectorKey) -> Order | None:
+    def _handle(self, key: selectors.SelectorKey) -> Request | None:
         if key.fileobj is self._listener:
-            return self._bear()
+            return self._fork()
         if key.fileobj is self._woken:
             self._woken.recv(4096)
             self._reap()
-        elif key.data in self._lines:
-            # nobody is there any more who could end it
+        elif key.data in self._connections:
+            # the test that started it is gone, and nobody else could end it
             self._selector.unregister(key.fileobj)
             os.kill(key.data, signal.SIGKILL)
         return None
 
-    def _bear(self) -> Order | None:
-        line, _ = self._listener.accept()
-        with line.makefile("rb") as told:
-            text = told.readline()
+    def _fork(self) -> Request | None:
+        connection, _ = self._listener.accept()
+        with connection.makefile("rb") as received:
+            text = received.readline()
         if not text:
-            line.close()
+            connection.close()
             return None
         pid = os.fork()
         if pid == 0:
-            line.close()
+            connection.close()
             self._leave()
-            order: Order = json.loads(text)
-            return order
-        self._lines[pid] = line
-        self._selector.register(line, selectors.EVENT_READ, pid)
-        _say(line, born=pid)
+            request: Request = json.loads(text)
+            return request
+        self._connections[pid] = connection
+        self._selector.register(connection, selectors.EVENT_READ, pid)
+        _send(connection, pid=pid)
         return None
 
     def _leave(self) -> None:
-        """In a forked process: nothing of its parent is left."""
+        """In a forked process: closes what belongs to its parent."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         self._selector.close()
-        for each in (self._listener, self._woken, self._wake, *self._lines.values()):
+        for each in (self._listener, self._woken, self._wake, *self._connections.values()):
             each.close()
 
     def _reap(self) -> None:
-        for pid in list(self._lines):
+        for pid in list(self._connections):
             found, status = os.waitpid(pid, os.WNOHANG)
             if found:
-                line = self._lines.pop(pid)
-                if line in {key.fileobj for key in self._selector.get_map().values()}:
-                    self._selector.unregister(line)
-                _say(line, ended=os.waitstatus_to_exitcode(status))
-                line.close()
+                connection = self._connections.pop(pid)
+                if connection in {key.fileobj for key in self._selector.get_map().values()}:
+                    self._selector.unregister(connection)
+                _send(connection, code=os.waitstatus_to_exitcode(status))
+                connection.close()
 
     def _end(self) -> None:
-        for pid in self._lines:
+        for pid in self._connections:
             os.kill(pid, signal.SIGKILL)
-        for pid in self._lines:
+        for pid in self._connections:
             os.waitpid(pid, 0)
 
 
-def _live(order: Order) -> None:
-    os.chdir(order["cwd"])
+def _run(request: Request) -> None:
+    os.chdir(request["cwd"])
     # where `python -m` looks first
-    sys.path.insert(0, order["cwd"])
+    sys.path.insert(0, request["cwd"])
     os.environ.clear()
-    os.environ.update(order["environment"])
+    os.environ.update(request["environment"])
     _point(0, os.devnull, os.O_RDONLY)
-    _point(1, order["out"], os.O_WRONLY | os.O_APPEND)
-    _point(2, order["err"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    sys.argv = ["farhand", *order["arguments"]]
-    module, _, function = order["main"].partition(":")
+    _point(1, request["out"], os.O_WRONLY | os.O_APPEND)
+    _point(2, request["err"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    sys.argv = ["farhand", *request["arguments"]]
+    module, _, function = request["main"].partition(":")
     getattr(importlib.import_module(module), function)()
 
 
@@ -314,11 +314,11 @@ def _point(descriptor: int, path: str, flags: int) -> None:
     os.close(opened)
 
 
-def _say(line: socket.socket, **told: int) -> None:
+def _send(connection: socket.socket, **message: int) -> None:
     try:
-        line.sendall(json.dumps(told).encode() + b"\n")
+        connection.sendall(json.dumps(message).encode() + b"\n")
     except OSError:
-        # whoever asked for it has left
+        # the test that started it is gone
         return
 
 

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 import httpx2
 
-from tests.fork_server import Nursed, shared_nursery
+from tests.fork_server import ForkedProcess, shared_fork_server
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN_SEC = 40.0
@@ -68,7 +68,7 @@ class FarhandProcess:
         self._inside = inside
         self._fresh = fresh
         self._environment = {**environment, "FARHAND_TOKEN": self.token}
-        self._process: asyncio.subprocess.Process | Nursed | None = None
+        self._process: asyncio.subprocess.Process | ForkedProcess | None = None
 
     @property
     def port(self) -> int:
@@ -114,8 +114,8 @@ class FarhandProcess:
                 cwd=ROOT, env=self._environment, stdin=asyncio.subprocess.DEVNULL, stdout=out, stderr=err,
             )  # fmt: skip
 
-    async def _fork(self, arguments: tuple[str, ...]) -> Nursed:
-        return await shared_nursery().start(arguments, self._environment, self._out, err=self._err)
+    async def _fork(self, arguments: tuple[str, ...]) -> ForkedProcess:
+        return await shared_fork_server().start(arguments, self._environment, self._out, err=self._err)
 
     async def restart(self) -> None:
         """Kills it if it is still alive, and starts it again on the same store and port."""
@@ -155,7 +155,7 @@ class FarhandProcess:
     def _err(self) -> Path:
         return self._folder / "err.txt"
 
-    def _running(self) -> asyncio.subprocess.Process | Nursed:
+    def _running(self) -> asyncio.subprocess.Process | ForkedProcess:
         assert self._process is not None, "start() comes first"
         return self._process
 
@@ -207,7 +207,7 @@ async def run_farhand(
     with tempfile.TemporaryDirectory(prefix="farhand-test-") as folder:
         place = Path(folder)
         out, err = place / "out.txt", place / "err.txt"
-        process: asyncio.subprocess.Process | Nursed
+        process: asyncio.subprocess.Process | ForkedProcess
         if fresh or _needs_own(inside, env):
             with out.open("w") as to_out, err.open("w") as to_err:
                 process = await asyncio.create_subprocess_exec(
@@ -216,7 +216,9 @@ async def run_farhand(
                     stdout=to_out, stderr=to_err,
                 )  # fmt: skip
         else:
-            process = await shared_nursery().start(arguments, environment(place, env), out, err=err, cwd=cwd)
+            process = await shared_fork_server().start(
+                arguments, environment(place, env), out, err=err, cwd=cwd
+            )
         try:
             code = await asyncio.wait_for(process.wait(), within)
         finally:

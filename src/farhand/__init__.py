@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from farhand.cli.serve import aserve, serve
     from farhand.clients.registry import ClientTools
     from farhand.core.approval import Answer
+    from farhand.core.file import FileRules
     from farhand.core.outcome import Cancelled, Denied, Failure, Outcome, Success, TimedOut
     from farhand.core.principal import Owner, Principal
     from farhand.core.settings import ChatRules, Limits, Settings, Timeouts
@@ -39,6 +40,7 @@ __all__ = [
     "Denied",
     "Failure",
     "FarhandError",
+    "FileRules",
     "FormAnswer",
     "Limits",
     "NotAnswered",
@@ -72,6 +74,7 @@ _HOMES = {
     "farhand.agent.offered_tools": ("RequestTools",),
     "farhand.clients.registry": ("ClientTools",),
     "farhand.core.approval": ("Answer",),
+    "farhand.core.file": ("FileRules",),
     "farhand.core.outcome": ("Cancelled", "Denied", "Failure", "Outcome", "Success", "TimedOut"),
     "farhand.core.principal": ("Owner", "Principal"),
     "farhand.core.settings": ("ChatRules", "Limits", "Timeouts", "Settings"),

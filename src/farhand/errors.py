@@ -38,6 +38,9 @@ A tool that raises is not an error: it is a `Failure`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+
 __all__ = [
     "BadSetting",
     "BadTool",
@@ -209,6 +212,12 @@ class BadSetting(Misuse):
 
 class NotInstalled(BadSetting, ImportError):
     """Also an `ImportError`, since programs try an import and do without it."""
+
+
+def suggest_name(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence about an unknown name: the most similar one, if any."""
+    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"; did you mean `{near[0]}`?" if near else "."
 
 
 def not_installed(who: str, extra: str) -> NotInstalled:

@@ -16,7 +16,7 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.browser.doc_pages import Block, build
 from tests.browser.test_other_origin import open_page, site
-from tests.fork_server import Nursed, Nursery, nursery
+from tests.fork_server import ForkedProcess, ForkServer, own_fork_server
 from tests.postgres import Cluster, free_port
 from tests.process import environment
 from tests.requirement import requirement
@@ -81,9 +81,9 @@ async def origin(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]
 
 
 @pytest.fixture(scope="module")
-async def home() -> AsyncIterator[Nursery]:
-    async with nursery("tests.browser.hands_script") as home:
-        yield home
+async def fork_server() -> AsyncIterator[ForkServer]:
+    async with own_fork_server("tests.browser.hands_script") as started:
+        yield started
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -98,16 +98,16 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 class Script:
     """Killed and run again, at the same address."""
 
-    def __init__(self, home: Nursery, arguments: list[str], out: Path) -> None:
+    def __init__(self, fork_server: ForkServer, arguments: list[str], out: Path) -> None:
         self.port = free_port()
-        self._home = home
+        self._fork_server = fork_server
         self._arguments = arguments
         self._out = out
-        self._process: Nursed | None = None
+        self._process: ForkedProcess | None = None
 
     async def start(self) -> None:
         store, origin, what = self._arguments
-        self._process = await self._home.start(
+        self._process = await self._fork_server.start(
             [store, str(self.port), origin, what],
             environment(self._out.parent),
             self._out,
@@ -129,11 +129,11 @@ class Script:
 
 @asynccontextmanager
 async def at_work(
-    home: Nursery, store: str, origin: str, folder: Path, what: str
+    fork_server: ForkServer, store: str, origin: str, folder: Path, what: str
 ) -> AsyncIterator[tuple[Script, int]]:
     """A script that runs, and the port that a page talks to: its own, or that of another worker."""
-    script = Script(home, [store, origin, what], folder / "script.out")
-    other = Script(home, [store, origin, "serve"], folder / "other.out")
+    script = Script(fork_server, [store, origin, what], folder / "script.out")
+    other = Script(fork_server, [store, origin, "serve"], folder / "other.out")
     started = [script, other] if store.startswith("postgresql") else [script]
     for each in started:
         await each.start()
@@ -152,10 +152,10 @@ async def showing(browser: Browser, origin: str, name: str, port: int) -> AsyncI
 
 @requirement("connect:reload")
 async def test_a_page_with_connect_alone_runs_a_scripts_call_after_a_reload_in_the_middle(
-    browser: Browser, home: Nursery, origin: str, store: str, tmp_path: Path
+    browser: Browser, fork_server: ForkServer, origin: str, store: str, tmp_path: Path
 ) -> None:
     async with (
-        at_work(home, store, origin, tmp_path, "open") as (script, port),
+        at_work(fork_server, store, origin, tmp_path, "open") as (script, port),
         showing(browser, origin, "connected", port) as page,
     ):
         await expect(page).to_have_title("life 1 has it")
@@ -169,10 +169,10 @@ async def test_a_page_with_connect_alone_runs_a_scripts_call_after_a_reload_in_t
 
 @requirement("offer:once")
 async def test_a_page_with_offer_is_reloaded_in_the_middle_and_runs_nothing_twice(
-    browser: Browser, home: Nursery, origin: str, store: str, tmp_path: Path
+    browser: Browser, fork_server: ForkServer, origin: str, store: str, tmp_path: Path
 ) -> None:
     async with (
-        at_work(home, store, origin, tmp_path, "count") as (script, port),
+        at_work(fork_server, store, origin, tmp_path, "count") as (script, port),
         showing(browser, origin, "offered", port) as page,
     ):
         await expect(page).to_have_title("counted")

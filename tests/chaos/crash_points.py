@@ -26,7 +26,7 @@ from tests.chaos.storm.hand import hands
 from tests.chaos.storm.person import Person
 from tests.chaos.storm.sender import Json, Progress, Sender
 from tests.chaos.storm.servers import TOKEN, Server
-from tests.fork_server import nursery
+from tests.fork_server import own_fork_server
 
 AGENT = "tests.chaos.crash_agent"
 When = Literal["before", "after"]
@@ -167,8 +167,10 @@ class Stage:
 async def stage(stores: list[str], folder: Path) -> AsyncIterator[Stage]:
     """With a registered client at a server that stays, if there is one. `stores` are ways to one store."""
     async with AsyncExitStack() as stack:
-        home = await stack.enter_async_context(nursery(AGENT))
-        servers = [Server(home, store, folder, number, agent=AGENT) for number, store in enumerate(stores)]
+        fork_server = await stack.enter_async_context(own_fork_server(AGENT))
+        servers = [
+            Server(fork_server, store, folder, number, agent=AGENT) for number, store in enumerate(stores)
+        ]
         for server in servers:
             await server.start()
         await stack.enter_async_context(hands([servers[-1].port], folder))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fork_server import nursery, shared_nursery
+from tests.fork_server import own_fork_server, shared_fork_server
 
 RUN_FILE = "tests.docs.program:main"
 
@@ -26,7 +26,7 @@ async def test_a_forked_process_ends_as_any_interpreter_does(
 ) -> None:
     (tmp_path / "program.py").write_text(program)
     printed = tmp_path / "printed.out"
-    started = await shared_nursery().start(
+    started = await shared_fork_server().start(
         [str(tmp_path / "program.py")], {"WHO": "ada"}, printed, RUN_FILE, cwd=tmp_path
     )
     assert await started.wait() == started.returncode == code
@@ -34,17 +34,19 @@ async def test_a_forked_process_ends_as_any_interpreter_does(
     assert printed.with_suffix(".err").read_text() == err
 
 
-async def test_an_error_is_told_with_its_traceback(tmp_path: Path) -> None:
+async def test_an_error_is_printed_with_its_traceback(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("raise RuntimeError('out of order')")
     printed = tmp_path / "printed.out"
-    started = await shared_nursery().start([str(tmp_path / "program.py")], {}, printed, RUN_FILE)
+    started = await shared_fork_server().start([str(tmp_path / "program.py")], {}, printed, RUN_FILE)
     assert await started.wait() == 1
     assert printed.with_suffix(".err").read_text().endswith("RuntimeError: out of order\n")
 
 
-async def test_whoever_was_forked_ends_with_the_process_it_came_from(tmp_path: Path) -> None:
+async def test_a_forked_process_ends_with_its_fork_server(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import signal; signal.pause()")
-    async with nursery() as home:
-        started = await home.start([str(tmp_path / "program.py")], {}, tmp_path / "printed.out", RUN_FILE)
+    async with own_fork_server() as fork_server:
+        started = await fork_server.start(
+            [str(tmp_path / "program.py")], {}, tmp_path / "printed.out", RUN_FILE
+        )
         assert started.is_alive
     assert await started.wait() == -signal.SIGKILL

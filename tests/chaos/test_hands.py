@@ -14,7 +14,7 @@ import pytest
 from tests.chaos.recorded_server import Json
 from tests.faces.agui import page as agui
 from tests.faces.ui_stream.page import Page
-from tests.fork_server import Nursed, Nursery, nursery
+from tests.fork_server import ForkedProcess, ForkServer, own_fork_server
 from tests.postgres import Cluster
 from tests.process import MANY_RUNS, environment
 from tests.requirement import requirement
@@ -25,25 +25,25 @@ APP = "tests.chaos.hands_agent:app"
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    # wider than elsewhere: the nursery outlives a test, and its loop with it
+    # wider than elsewhere: the fork server outlives a test, and its loop with it
     return "asyncio"
 
 
 @pytest.fixture(scope="module")
-async def home() -> AsyncIterator[Nursery]:
-    async with nursery("tests.chaos.recording_agent") as home:
-        yield home
+async def fork_server() -> AsyncIterator[ForkServer]:
+    async with own_fork_server("tests.chaos.recording_agent") as started:
+        yield started
 
 
 class Place:
     """One server on a file, or two on a database."""
 
-    def __init__(self, home: Nursery, store: str, folder: Path) -> None:
-        self._home = home
+    def __init__(self, fork_server: ForkServer, store: str, folder: Path) -> None:
+        self._fork_server = fork_server
         self._store = store
         self._folder = folder
         self._started = 0
-        self._servers: list[Nursed] = []
+        self._servers: list[ForkedProcess] = []
 
     @property
     def is_shared(self) -> bool:
@@ -82,7 +82,7 @@ class Place:
         self._started += 1
         out = self._folder / f"server-{self._started}.out"
         variables = {**MANY_RUNS, "TEST_STORE": self._store, "TEST_ROOM": str(self._folder)}
-        server = await self._home.start(
+        server = await self._fork_server.start(
             ["run", APP, "--port", "0"], environment(self._folder, variables), out
         )
         assert await server.ready(), out.with_suffix(".err").read_text()
@@ -90,12 +90,14 @@ class Place:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def place(request: pytest.FixtureRequest, home: Nursery, tmp_path: Path) -> AsyncIterator[Place]:
+async def place(
+    request: pytest.FixtureRequest, fork_server: ForkServer, tmp_path: Path
+) -> AsyncIterator[Place]:
     store = f"sqlite:///{tmp_path}/hands.db"
     if request.param == "postgres":
         cluster: Cluster = request.getfixturevalue("cluster")
         store = cluster.address()
-    there = Place(home, store, tmp_path)
+    there = Place(fork_server, store, tmp_path)
     await there.open()
     yield there
     await there.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fork_server import Nursed, Nursery, nursery
+from tests.fork_server import ForkedProcess, ForkServer, own_fork_server
 from tests.postgres import Cluster
 from tests.process import environment
 from tests.requirement import requirement
@@ -24,29 +24,29 @@ UNKNOWN = "Whether it took effect is unknown"
 
 @pytest.fixture(scope="module")
 def anyio_backend() -> str:
-    # wider than elsewhere: the nursery outlives a test, and its loop with it
+    # wider than elsewhere: the fork server outlives a test, and its loop with it
     return "asyncio"
 
 
 @pytest.fixture(scope="module")
-async def home() -> AsyncIterator[Nursery]:
-    async with nursery("tests.chaos.keyed_program") as home:
-        yield home
+async def fork_server() -> AsyncIterator[ForkServer]:
+    async with own_fork_server("tests.chaos.keyed_program") as started:
+        yield started
 
 
 class Programs:
     """Those of one store, and what they noted."""
 
-    def __init__(self, home: Nursery, store: str, room: Path) -> None:
+    def __init__(self, fork_server: ForkServer, store: str, room: Path) -> None:
         self.is_shared = store.startswith("postgresql")
-        self._home = home
+        self._fork_server = fork_server
         self._store = store
         self._room = room
-        self._started: list[Nursed] = []
+        self._started: list[ForkedProcess] = []
 
-    async def start(self, what: str, tool: str = "pay", moment: str = "") -> Nursed:
+    async def start(self, what: str, tool: str = "pay", moment: str = "") -> ForkedProcess:
         """Ready for whatever it does; one that calls has opened the call, or found it."""
-        program = await self._home.start(
+        program = await self._fork_server.start(
             [self._store, what, tool, moment],
             environment(self._room, {"TEST_ROOM": str(self._room)}),
             self._room / f"program-{len(self._started)}.out",
@@ -80,12 +80,14 @@ class Programs:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-async def programs(request: pytest.FixtureRequest, home: Nursery, tmp_path: Path) -> AsyncIterator[Programs]:
+async def programs(
+    request: pytest.FixtureRequest, fork_server: ForkServer, tmp_path: Path
+) -> AsyncIterator[Programs]:
     store = f"sqlite:///{tmp_path}/hands.db"
     if request.param == "postgres":
         cluster: Cluster = request.getfixturevalue("cluster")
         store = cluster.address()
-    made = Programs(home, store, tmp_path)
+    made = Programs(fork_server, store, tmp_path)
     yield made
     await made.kill()
 
@@ -132,9 +134,9 @@ async def test_killed_between_the_yes_and_the_outcome_the_effect_is_there_once_o
 @requirement("hands:key-attaches")
 @pytest.mark.parametrize("moment", MOMENTS)
 async def test_a_caller_elsewhere_is_told_when_the_one_who_approved_is_killed(
-    home: Nursery, cluster: Cluster, tmp_path: Path, moment: str
+    fork_server: ForkServer, cluster: Cluster, tmp_path: Path, moment: str
 ) -> None:
-    programs = Programs(home, cluster.address(), tmp_path)
+    programs = Programs(fork_server, cluster.address(), tmp_path)
     outcome, effects = MOMENTS[moment]
     attached = await programs.start("call")
     killed = await programs.start("die", moment=moment)

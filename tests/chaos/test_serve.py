@@ -213,11 +213,12 @@ async def test_a_loop_that_stands_still_does_not_keep_the_process_either() -> No
 
 
 @requirement("serve:stop-within-10s")
-async def test_ctrl_c_is_quiet_and_a_second_one_insists() -> None:
+async def test_ctrl_c_says_that_nothing_is_lost_and_a_second_one_exits_at_once() -> None:
     async with AsyncExitStack() as stack:
         server = await stack.enter_async_context(farhand_process(AGENT))
         assert await server.stop(signal.SIGINT) == 0
         assert server.err == ""
+        assert "\nfarhand has stopped. Chats and open calls are kept in sqlite:///" in server.out
         await server.start()
         client = await stack.enter_async_context(server.client())
         await hold(stack, client, "t2", "hang")
@@ -225,6 +226,7 @@ async def test_ctrl_c_is_quiet_and_a_second_one_insists() -> None:
         await until_stopping(server)
         server.signal(signal.SIGINT)
         assert await server.wait() == 130
+        assert "stopped" not in server.out
 
 
 async def until_stopping(server: FarhandProcess) -> None:

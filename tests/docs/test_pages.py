@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fork_server import shared_nursery
+from tests.fork_server import shared_fork_server
 from tests.process import environment
 from tests.requirement import requirement
 
@@ -29,7 +29,9 @@ async def test_the_blocks_of_a_page_run_as_printed(page: Path, tmp_path: Path) -
     program.write_text(_blocks(page))
     plain = environment(tmp_path)
     out = tmp_path / "out.txt"
-    ran = await shared_nursery().start([str(program)], plain, out, "tests.docs.program:main", cwd=tmp_path)
+    ran = await shared_fork_server().start(
+        [str(program)], plain, out, "tests.docs.program:main", cwd=tmp_path
+    )
     try:
         code = await ran.wait()
     finally:

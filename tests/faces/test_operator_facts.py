@@ -89,6 +89,7 @@ async def test_in_development_the_page_is_shown_what_a_tool_raised(serve: Serve)
     assert f"ConnectionError: {SECRET}" in await chatted(http, "look")
 
 
+@requirement("errors:model-failed")
 async def test_what_a_script_raises_is_one_sentence_for_people_and_the_rest_is_logged(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -97,6 +98,7 @@ async def test_what_a_script_raises_is_one_sentence_for_people_and_the_rest_is_l
         texts = await chatted(http, "raise")
     assert "The model failed. Try again later." in texts
     assert "LookupError" not in texts
+    assert "log has the details" not in texts
     assert "hunter2" not in texts.replace("ConnectionError", "")
     (record, *_) = [each for each in caplog.records if each.name == "farhand.runs"]
     assert record.levelno == logging.ERROR
@@ -104,3 +106,11 @@ async def test_what_a_script_raises_is_one_sentence_for_people_and_the_rest_is_l
     assert record.run_id.startswith("run_")  # type: ignore[attr-defined]
     assert f"LookupError: {SECRET}" in record.getMessage()
     assert record.hint == "Fix the script, then send the message again."  # type: ignore[attr-defined]
+
+
+@requirement("errors:model-failed")
+async def test_in_development_the_page_refers_to_the_log_if_the_model_failed(serve: Serve) -> None:
+    http = (await serve(agent(Script()))).http
+    texts = await chatted(http, "raise")
+    assert "The model failed. Try again later. The server's log has the details." in texts
+    assert "LookupError" not in texts

@@ -21,11 +21,14 @@ from farhand.clock import Clock
 from farhand.core.outcome import Failure, Success
 from farhand.core.settings import Settings
 from farhand.core.tool import Tool
+from farhand.errors import ModelFault
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.writer import Tick
 from farhand.models.base import Model
 from farhand.tools.context import Context
 from farhand.tools.toolbox import Toolbox, ToolSource
+
+LOG_HAS_DETAILS = "The server's log has the details."
 
 
 async def _always(since: float, look: Callable[[], Awaitable[bool]]) -> bool:
@@ -59,7 +62,8 @@ class AgentContext:
     """Whether this process still holds what it held at this time: another one may have taken it over while
     this one, or its store, was suspended. The function that it gets looks in the log."""
     shows_tool_errors: bool = True
-    """Whether people in the chat see the error that a server tool raised."""
+    """Whether people in the chat see the error that a server tool raised, and are referred to the log if the
+    model fails."""
     sources: tuple[ToolSource, ...] = ()
     """Tools that come and go with their registered clients. They cannot shadow the toolbox."""
 
@@ -89,3 +93,7 @@ class AgentContext:
         if isinstance(outcome, Failure) and self.shows_tool_errors:
             return Failure(outcome.error)
         return outcome
+
+    def public_text(self, fault: ModelFault) -> str:
+        """What people in the chat see of the fault. During development they can read the server's log."""
+        return f"{fault.public} {LOG_HAS_DETAILS}" if self.shows_tool_errors else fault.public

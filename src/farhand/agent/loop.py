@@ -85,7 +85,7 @@ async def run(active: ActiveRun) -> Rest | None:
                 return rest
             look = await _look(active)
     except ModelFault as fault:
-        failed = RunFailed(fault.code, fault.public, detail=fault.detail)
+        failed = RunFailed(fault.code, active.context.public_text(fault), detail=fault.detail)
         await _fail(active, failed, hint=fault.hint, provider_message=fault.provider_message)
     return None
 

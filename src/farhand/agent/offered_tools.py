@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from farhand.core.call import Call
+from farhand.core.explained_struct import ExplainedStruct
 from farhand.core.principal import Owner
 from farhand.core.tool import Executor, Tool
 from farhand.errors import BadSetting, BadTool, Malformed
@@ -27,15 +28,15 @@ from farhand.tools.toolbox import AnyTool, Toolbox, ToolSource, make_toolbox
 
 log = logging.getLogger("farhand.tools")
 
-MOST_BROUGHT = 64
-MOST_REMEMBERED = 1_000
+MAX_REQUEST_TOOLS = 64
+MAX_CHOSEN = 1_000
 
 ChooseTools: TypeAlias = Callable[[Context], Iterable[object] | Awaitable[Iterable[object]]]
 ChooseText: TypeAlias = Callable[[Context], str | Awaitable[str]]
 RequestApproval: TypeAlias = Literal["never", "always"] | Callable[[Tool, dict[str, object]], bool]
 
 
-class RequestTools(Struct, frozen=True):
+class RequestTools(ExplainedStruct, frozen=True):
     """How a server treats tools that a client describes in its request and executes itself: whether a person
     must approve their calls. A function decides for each call."""
 
@@ -128,7 +129,7 @@ class Summaries:
         self._chosen: dict[str, AnyTool] = {}
 
     def remember(self, toolbox: Toolbox) -> None:
-        if len(self._chosen) + len(toolbox) > MOST_REMEMBERED:
+        if len(self._chosen) + len(toolbox) > MAX_CHOSEN:
             self._chosen.clear()
         self._chosen |= {declared.tool.version: declared for declared in toolbox.all_declared()}
 
@@ -142,8 +143,8 @@ class Summaries:
 def admit_brought(descriptions: Sequence[ToolDescription], own: OfferedTools) -> tuple[Tool, ...]:
     """The tools that a run brings, as far as they are accepted. Raises `Malformed` for what cannot be a tool;
     then the whole request is rejected. The name of one of our frontend tools means ours, with its handler."""
-    if len(descriptions) > MOST_BROUGHT:
-        raise Malformed(f"A request may bring at most {MOST_BROUGHT} tools, not {len(descriptions)}.")
+    if len(descriptions) > MAX_REQUEST_TOOLS:
+        raise Malformed(f"A request may contain at most {MAX_REQUEST_TOOLS} tools, not {len(descriptions)}.")
     brought: dict[str, Tool] = {}
     for each in descriptions:
         tool = _tool(each)

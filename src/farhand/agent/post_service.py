@@ -117,7 +117,7 @@ class Posts:
         if run is None:
             return None
         # the messages sent before may have replaced the one that starts this run
-        return await self._started(StartedRun(run), is_corrected=True)
+        return await self._posted_turn(StartedRun(run), is_corrected=True)
 
     async def stop(self, owner: Owner, thread_id: str, alias: str | None) -> bool:
         """Stops the thread's run if it still has this name; with None, whatever its name is."""
@@ -152,7 +152,7 @@ class Posts:
             started = await self._start(place, message)
         if started.again:
             return await self._replay(await self._turns.load(started.run))
-        return await self._started(started, is_corrected=is_lost(started.receipts))
+        return await self._posted_turn(started, is_corrected=is_lost(started.receipts))
 
     async def _store(self, place: ThreadPlace, new: PostedMessage) -> UserMessage:
         return await store_message(
@@ -162,7 +162,7 @@ class Posts:
     async def _start(self, place: ThreadPlace, message: UserMessage) -> StartedRun:
         return await bounded_wait(self._context.log, start_run(self._context, place, message, hold_for=0.0))
 
-    async def _started(self, started: StartedRun, *, is_corrected: bool) -> PostedTurn:
+    async def _posted_turn(self, started: StartedRun, *, is_corrected: bool) -> PostedTurn:
         turn = started_turn(started.run)
         history = await self._before(turn.run) if is_corrected else None
         return PostedTurn(run=turn.run, after=turn.after, past=turn.after.seq, history=history)
@@ -220,7 +220,7 @@ class Posts:
             hold_for=0.0,
             after_run=turn.run.run_id,
         )
-        return await self._started(await bounded_wait(self._context.log, again), is_corrected=False)
+        return await self._posted_turn(await bounded_wait(self._context.log, again), is_corrected=False)
 
     async def _whole(self, post: Post, turn: Turn, queued: MessageQueued | None = None) -> PostedTurn:
         """The last run from its start, after the earlier messages, whatever the client has; then what is

@@ -32,7 +32,7 @@ from farhand.core.outcome import (
 )
 from farhand.core.principal import LOCAL, Who
 from farhand.core.thread import ToolCallPart, ToolResultPart
-from farhand.errors import Malformed, Misuse, NameTaken, TooMany
+from farhand.errors import Malformed, Misuse, NameTaken, TooMany, suggest_name
 from farhand.models.base import Prompt
 from farhand.models.render import render_result
 from farhand.wire.json_reader import read_json
@@ -85,10 +85,30 @@ class ToolReply(Struct, frozen=True):
     """For frameworks that accept values: the output, or the text if it contains more than the output."""
 
 
+# `object` and `Mapping`: not every caller checks types
+def _check_options(hands: object, where: Mapping[str, object]) -> None:
+    # not `hasattr`: an app that has not started has no service yet
+    if "service" not in dir(hands):
+        raise Misuse(
+            f"A bridge needs an app, not a value of type {type(hands).__name__}.",
+            hint="Pass create_app(toolbox).",
+        )
+    known = ("thread", "owner", "hold_for")
+    for name in where:
+        if name not in known:
+            raise Misuse(f"The bridge has no argument `{name}`{suggest_name(name, known)}")
+    if "thread" not in where:
+        raise Misuse(
+            "The bridge needs `thread`, the conversation that its calls belong to.",
+            hint='Pass a name, thread="t1", or a function of the run\'s context.',
+        )
+
+
 class HandCaller(Generic[C]):
     """Makes the calls of a framework's runs."""
 
     def __init__(self, hands: Hands, where: ThreadOptions[C]) -> None:
+        _check_options(hands, where)
         self._hands = hands
         self._thread = where["thread"]
         self._owner: Who | Callable[[C], Who] = where.get("owner", LOCAL)

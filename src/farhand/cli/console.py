@@ -20,6 +20,10 @@ def print_facts(facts: Iterable[tuple[str, str]], *, title: str) -> None:
     echo("\n".join(lines), color=_colour())
 
 
+def print_line(text: str) -> None:
+    echo(text, color=_colour())
+
+
 def print_warning(text: str) -> None:
     _print_line("warning", "yellow", text)
 

@@ -15,7 +15,7 @@ import typer
 from farhand.agent.agent import Agent
 from farhand.cli.console import address_of
 from farhand.cli.options import ServeOptions
-from farhand.cli.serve import prepare_server, print_ready, serve_process, set_up
+from farhand.cli.serve import prepare_server, print_ready, print_stopped, serve_process, set_up
 from farhand.cli.target import load_target
 from farhand.cli.workers import ParentLink, require_shared, supervise
 from farhand.errors import BadSetting
@@ -69,6 +69,7 @@ def _serve(app: App, settings: ServerSettings, *, opens_browser: bool = False) -
             open_browser(f"{address}{code}")
 
     serve_process(app, sockets, ready=ready)
+    print_stopped(app)
 
 
 def _token_file(store: str) -> Path | None:
@@ -93,6 +94,7 @@ def _supervise(app: App, settings: ServerSettings, workers: int) -> None:
     )
     if code:
         raise typer.Exit(code)
+    print_stopped(app)
 
 
 def _demo_store() -> str:

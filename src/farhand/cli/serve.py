@@ -21,13 +21,14 @@ from types import FrameType
 from typing import NoReturn
 
 from farhand.agent.agent import Agent
-from farhand.cli.console import address_of, print_facts, print_warning
+from farhand.cli.console import address_of, print_facts, print_line, print_warning
 from farhand.cli.gc_tuning import tune_gc
 from farhand.cli.protocols import HEAD_BYTES, http_protocol, socket_protocol
 from farhand.errors import BadSetting, not_installed
 from farhand.server.app import DRAIN_SEC, App, create_app
 from farhand.server.logs import configure_logging, limit_uvicorn_warnings, with_access_log
 from farhand.server.settings import ServerSettings, load_settings
+from farhand.store.open import redact_password
 from farhand.tools.keyword_arguments import explain_arguments
 from farhand.tools.toolbox import Toolbox
 from farhand.wire.address import is_loopback
@@ -72,6 +73,7 @@ async def aserve(app: Agent | Toolbox | App, *, host: str | None = None, port: i
     served.configure(settings)
     sockets = prepare_server(served, settings)
     await serve_sockets(served, sockets, ready=lambda: print_ready(served, settings))
+    print_stopped(served)
 
 
 def prepare_server(app: App, settings: ServerSettings) -> list[socket.socket]:
@@ -106,6 +108,15 @@ def print_ready(app: App, settings: ServerSettings, *, workers: int = 1) -> None
         pages.append(("inspect", f"{address}_farhand{sign_in}"))
     facts = [*pages, model, store, *more, ("stop", "Ctrl-C")]
     print_facts(facts, title=f"farhand {version('farhand')} is ready{with_many}")
+
+
+def print_stopped(app: App) -> None:
+    """After a signal: says whether anything is lost."""
+    if app.store_address == "memory:":
+        print_line("farhand has stopped. Nothing is kept: the store was in memory.")
+    else:
+        store = redact_password(app.store_address)
+        print_line(f"farhand has stopped. Chats and open calls are kept in {store}.")
 
 
 # `object`: not every caller checks types

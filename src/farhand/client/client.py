@@ -19,9 +19,9 @@ from farhand.core.client import tool_name
 from farhand.core.file import media_type_of
 from farhand.core.ids import is_client_id
 from farhand.core.tool import Tool
-from farhand.errors import BadSetting, BadTool, FarhandError, Rejected, Superseded
+from farhand.errors import BadSetting, BadTool, FarhandError, Rejected, Superseded, suggest_name
 from farhand.tools.declared import DeclaredTool
-from farhand.tools.keyword_arguments import explain_arguments, suggest_name
+from farhand.tools.keyword_arguments import explain_arguments
 from farhand.tools.toolbox import AnyTool, Toolbox
 from farhand.wire.sse import Event
 

@@ -30,7 +30,7 @@ CLIENT_STOPPED = Failure("The client program was stopped before the call was fin
 
 A_DAY_SEC = 86_400.0
 RENEW_SEC = 10.0
-REMEMBERED_CALLS = 10_000
+MAX_SEEN_CALLS = 10_000
 LAST_RESULT_SEC = 3.0
 REPORT_EVERY_SEC = 0.5
 """A handler may report progress a thousand times a second; people can read two texts."""
@@ -183,9 +183,9 @@ class CallExecutor:
 
     def _remember(self, call_id: str) -> None:
         self._seen[call_id] = None
-        if len(self._seen) > REMEMBERED_CALLS:
+        if len(self._seen) > MAX_SEEN_CALLS:
             # the older half, without calls that are running: settled calls are not sent again
-            for old in list(self._seen)[: REMEMBERED_CALLS // 2]:
+            for old in list(self._seen)[: MAX_SEEN_CALLS // 2]:
                 if old not in self._jobs:
                     del self._seen[old]
 

@@ -125,7 +125,7 @@ class Inbox(SubscribedReader):
         asked = await self._log.client_calls(self._stream.owner, self._stream.client_id)
         fresh = [call for call in asked if _is_executable(call) and call.call_id not in self._sent]
         gone = self._sent - {call.call_id for call in asked}
-        items = [*await self._ended(gone), *await self._offer(fresh[:CALLS_PER_PULL])]
+        items = [*await self._find_ended(gone), *await self._offer(fresh[:CALLS_PER_PULL])]
         # calls that others have taken are checked again later, not at once
         self._behind = len(fresh) > CALLS_PER_PULL and bool(items)
         return items
@@ -147,7 +147,7 @@ class Inbox(SubscribedReader):
         self._behind = len(fresh) > CALLS_PER_PULL
         return [*self._end(over), *await self._offer(fresh[:CALLS_PER_PULL])]
 
-    async def _ended(self, call_ids: Iterable[str]) -> list[InboxItem]:
+    async def _find_ended(self, call_ids: Iterable[str]) -> list[InboxItem]:
         found = [await self._log.get_call(self._stream.owner, call_id) for call_id in sorted(call_ids)]
         return self._end(call for call in found if call is not None)
 

@@ -9,9 +9,8 @@ import copy
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
-
 from farhand.core.client import Client
+from farhand.core.explained_struct import ExplainedStruct
 from farhand.core.principal import Owner
 from farhand.core.tool import Tool
 from farhand.errors import BadSetting
@@ -22,7 +21,7 @@ ApprovalPolicy: TypeAlias = Literal["never", "always"] | Callable[[Tool, dict[st
 """Whether a person must approve the calls of registered clients; a function decides call by call."""
 
 
-class ClientTools(Struct, frozen=True):
+class ClientTools(ExplainedStruct, frozen=True):
     """How a server treats the tools of registered clients."""
 
     approval: ApprovalPolicy = "never"
@@ -30,7 +29,7 @@ class ClientTools(Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.approval not in ("never", "always") and not callable(self.approval):
             raise BadSetting(
-                f"client_tools.approval is 'never', 'always' or a function, not {self.approval!r}."
+                f"client_tools.approval must be 'never', 'always' or a function, not {self.approval!r}."
             )
 
 

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from farhand.core.explained_struct import ExplainedStruct
 from farhand.core.principal import Owner
 
 PIECE_BYTES = 256 * 1024
@@ -26,7 +27,7 @@ NAME_BYTES = 200
 UNNAMED = "file"
 
 
-class FileRules(Struct, frozen=True, kw_only=True):
+class FileRules(ExplainedStruct, frozen=True, kw_only=True):
     """What is accepted, and how much of it. In bytes, unless the name says otherwise."""
 
     size: int = 10 * 1024 * 1024

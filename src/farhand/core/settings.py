@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
-
+from farhand.core.explained_struct import ExplainedStruct
 from farhand.core.file import FileRules
 from farhand.errors import BadSetting
 
@@ -13,7 +12,7 @@ Wait: TypeAlias = Literal["turn", "hold"]
 """What a response does while only far hands are waited for: `turn` ends it, `hold` keeps it open."""
 
 
-class Timeouts(Struct, frozen=True, kw_only=True):
+class Timeouts(ExplainedStruct, frozen=True, kw_only=True):
     """All in seconds."""
 
     hold_for: float = 90.0
@@ -38,7 +37,7 @@ class Timeouts(Struct, frozen=True, kw_only=True):
     """Within this time of a revocation the open streams and sockets of a sign-in are closed."""
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class Limits(ExplainedStruct, frozen=True, kw_only=True):
     """Bytes, unless the name says otherwise."""
 
     result_body: int = 1024 * 1024
@@ -89,7 +88,7 @@ def check_wait(value: object, name: str) -> None:
         raise BadSetting(f"{name} must be 'turn' or 'hold', not {value!r}.")
 
 
-class ChatRules(Struct, frozen=True, kw_only=True):
+class ChatRules(ExplainedStruct, frozen=True, kw_only=True):
     wait: Wait = "turn"
     """For a chat request that does not say how it waits."""
 
@@ -97,7 +96,7 @@ class ChatRules(Struct, frozen=True, kw_only=True):
         check_wait(self.wait, "chat.wait")
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class Settings(ExplainedStruct, frozen=True, kw_only=True):
     timeouts: Timeouts = Timeouts()
     limits: Limits = Limits()
     files: FileRules = FileRules()

@@ -167,7 +167,7 @@ def _shortened(text: str) -> str:
     return line if len(line) <= _WORDS_SHOWN else f"{line[:_WORDS_SHOWN]}…"
 
 
-_NOT_SET_UP = "The model is not set up correctly on this server. Its operator can find the reason in the log."
+_NOT_SET_UP = "The model is not set up correctly on this server. Only its operator can change that."
 _UNREACHABLE = _Case(
     "{who} could not be reached.",
     "Check the network and the address, then send the message again.",

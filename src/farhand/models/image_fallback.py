@@ -22,7 +22,7 @@ from farhand.models.error_messages import RequestRefused
 SendPrompt: TypeAlias = Callable[[Prompt], AsyncGenerator[ModelEvent, None]]
 
 _MARKS = ("image", "multimodal", "multi-modal", "vision")
-_REMEMBERED = 10_000
+_MAX_REFUSED = 10_000
 
 
 class ImageFallback:
@@ -64,7 +64,7 @@ class ImageFallback:
 
     def _remember(self, refs: Iterable[str]) -> None:
         self._refused.update(dict.fromkeys(refs))
-        while len(self._refused) > _REMEMBERED:
+        while len(self._refused) > _MAX_REFUSED:
             del self._refused[next(iter(self._refused))]
 
 

@@ -487,6 +487,7 @@ def _to_agent(agent: object) -> Agent:
 def _started(part: T | None) -> T:
     if part is None:
         raise BadSetting(
-            "The app has not started yet.", hint="Enter `app.lifespan` first, or send it a request."
+            "The app has not started yet.",
+            hint="Write `async with app:` in a script, enter `app.lifespan` in a host, or send a request.",
         )
     return part

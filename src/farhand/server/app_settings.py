@@ -16,7 +16,7 @@ from farhand.agent.offered_tools import RequestTools
 from farhand.clients.registry import ClientTools
 from farhand.core.settings import Limits, Settings
 from farhand.errors import BadSetting
-from farhand.server.settings import Origin, ServerSettings
+from farhand.server.settings import Origin, ServerSettings, check_values
 from farhand.store.base import Store
 from farhand.store.open import check_store
 
@@ -53,7 +53,10 @@ class Arguments(Struct, frozen=True, kw_only=True):
         for name, (takes, fits) in _TAKES.items():
             value = getattr(self, name)
             if value is not None and not fits(value):
-                raise BadSetting(f"{name} must be {takes}, not {value!r}.")
+                raise BadSetting(f"{name} must be {takes}, not {_named(value)}.")
+        if self.settings is not None:
+            _check_sections(self.settings)
+            check_values(self.settings)
 
 
 # `object`: not every caller checks types
@@ -69,11 +72,16 @@ def as_texts(value: object, name: str, example: str) -> tuple[str, ...] | None:
     return entries
 
 
-def _are_settings(value: object) -> bool:
-    sections = _sections(Settings())
-    return isinstance(value, Settings) and all(
-        isinstance(getattr(value, name), type(section)) for name, section in sections.items()
-    )
+def _named(value: object) -> str:
+    """A struct may have many fields."""
+    return f"a {type(value).__name__}(…)" if isinstance(value, Struct) else repr(value)
+
+
+def _check_sections(settings: Settings) -> None:
+    for name, section in _sections(Settings()).items():
+        value: object = getattr(settings, name)
+        if not isinstance(value, type(section)):
+            raise BadSetting(f"settings.{name} must be a {type(section).__name__}(…), not {_named(value)}.")
 
 
 def _are_prices(value: object) -> bool:
@@ -87,7 +95,10 @@ def _is_bool(value: object) -> bool:
 
 
 _TAKES: dict[str, tuple[str, Callable[[object], bool]]] = {
-    "settings": ("a Settings(timeouts=Timeouts(…), limits=Limits(…), …)", _are_settings),
+    "settings": (
+        "a Settings(timeouts=Timeouts(…), limits=Limits(…), …)",
+        lambda value: isinstance(value, Settings),
+    ),
     "client_tools": ("a ClientTools(…)", lambda value: isinstance(value, ClientTools)),
     "request_tools": ("a RequestTools(…)", lambda value: isinstance(value, RequestTools)),
     "page": ("True or False", _is_bool),

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import asdict, fields
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
@@ -84,6 +85,17 @@ def load_settings(arguments: Mapping[str, object], *, config: str | None = None)
     except ValidationError as error:
         raise _error_for(error.errors()[0], sources) from None
     return _settings_of(read.model_dump(), _origins(sources))
+
+
+def check_values(settings: Settings) -> None:
+    """Raises `BadSetting` for a value set in Python that the other sources could not have either."""
+    sections = {field.name: asdict(getattr(settings, field.name)) for field in fields(Settings)}
+    try:
+        Shape.model_validate(sections, strict=True)
+    except ValidationError as invalid:
+        error = invalid.errors()[0]
+        name = ".".join(str(part) for part in error["loc"][:2])
+        raise BadSetting(f"settings.{name}: expected {_expected(error)}, got {error['input']!r}.") from None
 
 
 class _Source(NamedTuple):

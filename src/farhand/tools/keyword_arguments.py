@@ -5,22 +5,15 @@ Python's own sentence names the wrong argument, but not the right one. It must n
 
 from __future__ import annotations
 
-import difflib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
-from farhand.errors import Misuse
+from farhand.errors import Misuse, suggest_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-def suggest_name(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence about an unknown name: the most similar one, if any."""
-    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean `{near[0]}`?" if near else "."
 
 
 def explain_arguments(called: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -55,5 +48,7 @@ def _find_mistake(
         unknown = next((name for name in kwargs if name not in names), None)
         if unknown is None:
             return Misuse(f"{called}: {error}.", hint=f"Its arguments are {', '.join(names)}.")
-        return Misuse(f"{called} has no argument `{unknown}`{suggest_name(unknown, names)}")
+        suggestion = suggest_name(unknown, names)
+        hint = f"Its arguments are {', '.join(names)}." if suggestion == "." else ""
+        return Misuse(f"{called} has no argument `{unknown}`{suggestion}", hint=hint)
     return None

@@ -12,9 +12,8 @@ from typing import Literal, TypedDict
 from farhand.core.ids import is_tool_name
 from farhand.core.template import names_in
 from farhand.core.tool import Executor, Schema, Tool
-from farhand.errors import BadTool
+from farhand.errors import BadTool, suggest_name
 from farhand.tools.declared import NeedsApproval, Summary
-from farhand.tools.keyword_arguments import suggest_name
 from farhand.tools.timeouts import parse_tool_timeout
 from farhand.tools.to_json import shorten
 

@@ -1,4 +1,4 @@
-"""The servers of a fault run: born in one nursery, each behind its own line, killed and stopped at will."""
+"""The servers of a fault run: forked from one process, each behind a proxy of its own, killed and stopped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import httpx2
 
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.storm.director import Fault
-from tests.fork_server import Nursed, Nursery, nursery
+from tests.fork_server import ForkedProcess, ForkServer, own_fork_server
 from tests.process import environment
 
 AGENT = "tests.chaos.storm.agent"
@@ -52,7 +52,7 @@ class Server:
 
     def __init__(
         self,
-        home: Nursery,
+        fork_server: ForkServer,
         store: str,
         folder: Path,
         number: int = 0,
@@ -61,13 +61,13 @@ class Server:
         agent: str = AGENT,
     ) -> None:
         self.port = 0
-        self._home = home
+        self._fork_server = fork_server
         self._out = folder / f"server-{number}.out"
         self._arguments = ["run", f"{agent}:agent", "--store", store]
         self._environment = environment(
             folder, {**SETTINGS, "TEST_ROOM": str(folder), "TEST_HANDS": str(hands)}
         )
-        self._process: Nursed | None = None
+        self._process: ForkedProcess | None = None
         self._changing = asyncio.Lock()
 
     @property
@@ -82,7 +82,7 @@ class Server:
         """As a supervisor does: again and again, since a server that finds no database gives up."""
         arguments = [*self._arguments, "--port", str(self.port)]
         for _ in range(STARTS):
-            self._process = await self._home.start(arguments, self._environment, self._out)
+            self._process = await self._fork_server.start(arguments, self._environment, self._out)
             if await self._process.ready():
                 self.port = self._process.port
                 return
@@ -124,7 +124,7 @@ class Server:
         process.send_signal(signal.SIGTERM)
         return await process.wait()
 
-    def _there(self) -> Nursed:
+    def _there(self) -> ForkedProcess:
         assert self._process is not None, "start() comes first"
         assert self._process.is_alive, f"it ended by itself:\n{self.errors}"
         return self._process
@@ -147,9 +147,11 @@ class Servers:
 async def servers(stores: list[str], folder: Path) -> AsyncIterator[Servers]:
     """One for each address; the addresses are of one store, by different ways."""
     async with AsyncExitStack() as stack:
-        home = await stack.enter_async_context(nursery(AGENT))
+        fork_server = await stack.enter_async_context(own_fork_server(AGENT))
         hands = len(stores)
-        each = [Server(home, store, folder, number, hands=hands) for number, store in enumerate(stores)]
+        each = [
+            Server(fork_server, store, folder, number, hands=hands) for number, store in enumerate(stores)
+        ]
         for server in each:
             await server.start()
         lines = [await stack.enter_async_context(FaultProxy(("127.0.0.1", server.port))) for server in each]

@@ -185,7 +185,7 @@ async def test_a_model_that_breaks_is_one_error_frame_and_the_end(
     assert turn.status == 200
     [(code, sentence)] = turn.errors
     assert code == "model_fault"
-    assert sentence == "The model failed. Try again later."
+    assert sentence == "The model failed. Try again later. The server's log has the details."
     assert "ModelFault" not in turn.said
     assert "Traceback" not in turn.said
     assert turn.datas[-2].startswith("<content-block-error ")

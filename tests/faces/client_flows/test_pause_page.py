@@ -163,7 +163,7 @@ async def test_an_error_of_the_run_is_shown_and_the_page_goes_on(serve: Serve, q
     page = PausePage(served.http, {})
     await page.run("hi", query=query)
     assert page.status == "complete"
-    assert page.of("error") == ["The model failed. Try again later."]
+    assert page.of("error") == ["The model failed. Try again later. The server's log has the details."]
     await page.run("again", query=query)
     assert page.text == "Better."
 

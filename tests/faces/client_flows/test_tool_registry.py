@@ -166,7 +166,10 @@ async def test_a_round_that_names_no_call_fails_the_run_and_the_chat_goes_on(
         served = await serve(Agent(model))
         page = Page(served.http)
         turn = await page.say("Hi")
-        assert turn.one("error")["errorText"] == "The model failed. Try again later."
+        assert (
+            turn.one("error")["errorText"]
+            == "The model failed. Try again later. The server's log has the details."
+        )
         assert "named no call" in caplog.text
         page.messages = []
         assert (await page.say("Again")).text == "Better."

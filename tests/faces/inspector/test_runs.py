@@ -50,7 +50,7 @@ async def test_runs_are_listed_the_last_begun_first_with_what_came_of_them(serve
         ("open a page", "parked", 1, 1, 1),
         ("hi", "done", 1, 0, 0),
     ]
-    assert listed[1]["error"] == "The model failed. Try again later."
+    assert listed[1]["error"] == "The model failed. Try again later. The server's log has the details."
     broken = await http.get(f"/api/inspect/runs/{listed[1]['runId']}/events")
     assert "the provider is away" in broken.text, "those who inspect are told the rest"
     assert listed[2]["endedAt"] is None

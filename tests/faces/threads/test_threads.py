@@ -531,6 +531,8 @@ async def test_a_failed_chat_says_its_run_its_cause_and_its_code_after_a_reload_
     assert told["state"] == "failed"
     assert told["runId"].startswith("run_")
     assert told["failure"]["code"] == "model_fault"
-    assert told["failure"]["message"] == "The model failed. Try again later."
+    assert (
+        told["failure"]["message"] == "The model failed. Try again later. The server's log has the details."
+    )
     await page.say("hi")
     assert "failure" not in await shown(page)

@@ -198,7 +198,10 @@ async def test_a_fault_of_the_model_is_an_error_chunk_without_finish_and_the_cha
     page = Page((await serve(scene.agent)).http)
     turn = await page.say("hi")
     assert turn.kinds == ["start", *TEXT, "error"]
-    assert turn.one("error")["errorText"] == "The model failed. Try again later."
+    assert (
+        turn.one("error")["errorText"]
+        == "The model failed. Try again later. The server's log has the details."
+    )
     assert (await page.say("and now?")).text == "Here I am."
 
 

@@ -268,7 +268,7 @@ async def test_a_model_that_fails_ends_the_run_with_what_to_do_and_a_valid_histo
     failed = the(RunFailed, await on.told(run))
     assert failed.code == "model_fault"
     assert (failed.message, failed.detail) == (
-        "The model failed. Try again later.",
+        "The model failed. Try again later. The server's log has the details.",
         "The provider is overloaded. Try again.",
     )
     stored = await on.stored(run)

@@ -6,7 +6,7 @@ import pytest
 
 from farhand import Agent, Answer, Context, Failure, Owner, ScriptedModel, tool
 from farhand.agent.offered_tools import (
-    MOST_BROUGHT,
+    MAX_REQUEST_TOOLS,
     OfferedTools,
     RequestTools,
     ToolDescription,
@@ -71,7 +71,7 @@ def test_the_name_of_a_server_tool_is_left_out_and_that_of_a_frontend_tool_means
         ([ToolDescription("x" * 65, "x", {"type": "object"})], "x"),
         ([ToolDescription("deep", "x", {"type": "array"})], "object"),
         ([ToolDescription("remote", "x", {"$ref": "https://example.org/s"})], "refers to"),
-        ([ToolDescription(f"t{each}", "x", {}) for each in range(MOST_BROUGHT + 1)], "64 tools"),
+        ([ToolDescription(f"t{each}", "x", {}) for each in range(MAX_REQUEST_TOOLS + 1)], "64 tools"),
     ],
 )
 def test_what_cannot_be_a_tool_is_refused(bad: list[ToolDescription], why: str) -> None:

@@ -358,3 +358,25 @@ async def test_what_names_no_thread_is_refused_in_words(stage: Stage, thread: An
 def test_a_time_to_hold_that_is_no_number_is_refused_in_words(tmp_path: Path, seconds: Any) -> None:
     with pytest.raises(Misuse, match="`hold_for` must be a number of seconds"):
         HandCaller[None](Stage("memory:", tmp_path).hands, {"thread": "t", "hold_for": seconds})
+
+
+@pytest.mark.parametrize(
+    ("where", "sentence"),
+    [
+        (
+            {},
+            "The bridge needs `thread`, the conversation that its calls belong to.",
+        ),
+        ({"thread": "t", "hold": 3}, "The bridge has no argument `hold`; did you mean `hold_for`?"),
+    ],
+)
+def test_wrong_arguments_of_a_bridge_are_explained(where: Any, sentence: str) -> None:
+    with pytest.raises(Misuse) as caught:
+        HandCaller(create_app(Toolbox(), store="memory:"), where)
+    assert caught.value.message == sentence
+
+
+def test_a_bridge_from_something_that_is_no_app_is_explained() -> None:
+    toolbox: Any = Toolbox()
+    with pytest.raises(Misuse, match=r"^A bridge needs an app, not a value of type Toolbox\."):
+        HandCaller(toolbox, {"thread": "t"})

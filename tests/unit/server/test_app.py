@@ -19,6 +19,7 @@ from farhand import (
     ScriptedModel,
     Settings,
     Success,
+    Timeouts,
     Toolbox,
     Waiting,
     create_app,
@@ -145,6 +146,29 @@ def test_an_app_of_anything_but_an_agent_or_a_toolbox_is_refused_at_once(agent: 
 def test_an_argument_of_the_wrong_type_is_refused_at_once(argument: str, value: Any) -> None:
     with pytest.raises(BadSetting):
         create_app(AGENT, **{argument: value})
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        (
+            Settings(timeouts=Timeouts(hold_for=-5)),
+            "settings.timeouts.hold_for: expected at least 0, got -5.",
+        ),
+        (
+            Settings(limits=Limits(chat_body="4 MiB")),  # type: ignore[arg-type]
+            "settings.limits.chat_body: expected a whole number, got '4 MiB'.",
+        ),
+        (
+            Settings(limits=Timeouts()),  # type: ignore[arg-type]
+            "settings.limits must be a Limits(…), not a Timeouts(…).",
+        ),
+    ],
+)
+def test_a_setting_with_an_impossible_value_is_refused_at_once(settings: Settings, sentence: str) -> None:
+    with pytest.raises(BadSetting) as caught:
+        create_app(AGENT, settings=settings)
+    assert str(caught.value) == sentence
 
 
 def test_a_toolbox_takes_its_tools_at_once() -> None:

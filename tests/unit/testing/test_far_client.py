@@ -229,7 +229,7 @@ async def test_an_answer_that_fails_is_over() -> None:
         await far.chat("hi")
         assert await far.text() == ""
         assert [chunk["errorText"] for chunk in far.chunks if chunk["type"] == "error"] == [
-            "The model failed. Try again later."
+            "The model failed. Try again later. The server's log has the details."
         ]
 
 

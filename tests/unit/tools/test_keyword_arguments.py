@@ -8,8 +8,8 @@ import pytest
 
 from farhand import Agent, ScriptedModel, Toolbox, create_app, serve
 from farhand.client import Client
-from farhand.errors import Misuse
-from farhand.tools.keyword_arguments import explain_arguments, suggest_name
+from farhand.errors import Misuse, suggest_name
+from farhand.tools.keyword_arguments import explain_arguments
 
 AGENT = Agent(ScriptedModel(["Hello."]))
 
@@ -58,6 +58,13 @@ def test_a_missing_or_misplaced_argument_is_answered_with_all_of_them() -> None:
     too_many: Any = Agent
     with pytest.raises(Misuse, match=r"Agent\(\): too many positional arguments. Its arguments are model, "):
         too_many(ScriptedModel([]), [])
+
+
+def test_an_argument_like_no_other_is_answered_with_all_of_them() -> None:
+    with pytest.raises(
+        Misuse, match=r"^serve\(\) has no argument `xyz`\. Its arguments are app, host, port\.$"
+    ):
+        serve(AGENT, **_any(xyz=1))
 
 
 def test_a_type_error_from_inside_the_function_is_not_explained_away() -> None:

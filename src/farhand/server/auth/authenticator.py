@@ -232,11 +232,11 @@ class Authenticator:
         # one that equals a checked principal needs no second check
         if answer is None or (type(answer) is Principal and answer == before) or _is_principal(answer):
             return answer
-        log.error("the authenticate hook returned %s, not a Principal or None", type(answer).__name__)
+        log.error("the authenticate hook returned %s", _describe_wrong(answer))
         raise _hook_failed()
 
     def _remember(self, key: int, principal: Principal) -> None:
-        if len(self._accepted) >= _REMEMBERED and key not in self._accepted:
+        if len(self._accepted) >= _MAX_ACCEPTED and key not in self._accepted:
             del self._accepted[next(iter(self._accepted))]
         self._accepted[key] = principal
 
@@ -250,7 +250,7 @@ class Authenticator:
 
 # the operator may do everything
 _OPERATOR = Principal(LOCAL.tenant, LOCAL.subject, SCOPES)
-_REMEMBERED = 10_000
+_MAX_ACCEPTED = 10_000
 _CREDENTIALS = frozenset({b"authorization", b"cookie", b"x-api-key"})
 _HOW = "Send Authorization: Bearer with the token in the address printed at start, or open that address."
 
@@ -281,6 +281,22 @@ def _is_principal(answer: object) -> bool:
     scopes: object = answer.scopes
     is_named = _can_be_stored(answer.tenant) and _can_be_stored(answer.subject)
     return is_named and isinstance(scopes, frozenset | set) and are_claims(answer.claims)
+
+
+def _describe_wrong(answer: object) -> str:
+    """What is wrong with it, without its values, which may identify a person."""
+    if not isinstance(answer, Principal):
+        return f"{type(answer).__name__}, not a Principal or None"
+    names: dict[str, object] = {"tenant": answer.tenant, "subject": answer.subject}
+    for name, value in names.items():
+        if not isinstance(value, str):
+            return f"a Principal whose {name} must be a str, not {type(value).__name__}"
+        if not _can_be_stored(value):
+            return f"a Principal whose {name} is too long (at most {LONGEST_NAME} characters) or is not text"
+    scopes: object = answer.scopes
+    if not isinstance(scopes, frozenset | set):
+        return f"a Principal whose scopes must be a set, not {type(scopes).__name__}"
+    return "a Principal whose claims must be a JSON object of at most 4 KiB"
 
 
 def _can_be_stored(name: object) -> bool:

@@ -131,7 +131,7 @@ class HostOriginPolicy:
                 f"This server does not serve the host '{host.name}'.",
                 hint=f"If the name is yours, {self._how('host', host.name)}.",
             )
-        if len(self._passed) >= _REMEMBERED:
+        if len(self._passed) >= _MAX_PASSED:
             self._passed.clear()
         self._passed.add(value)
 
@@ -145,7 +145,7 @@ class HostOriginPolicy:
         return name in self._hosts or is_loopback(name) or (not self._local and _is_address(name))
 
 
-_REMEMBERED = 256
+_MAX_PASSED = 256
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{1,5})?")
 _HEADER_NAME = re.compile(r"[a-z0-9!#$%&'+.^_`|~-]{1,128}")
 _OWN_SITE = (None, b"same-origin", b"none")

@@ -208,18 +208,27 @@ async def test_a_scope_that_the_principal_does_not_have_is_refused() -> None:
 
 @requirement("auth:hook")
 @pytest.mark.parametrize(
-    "answer",
-    [True, "ada", {"tenant": "house"}, Principal("house", 7), Principal("house", "ada", "chat"),  # type: ignore[arg-type]
-     Principal("house", "ada\0"), Principal("\0", "ada"), Principal("house", "\ud800")],
-)  # fmt: skip
+    ("answer", "logged"),
+    [
+        (True, "returned bool, not a Principal or None"),
+        ("ada", "returned str, not a Principal or None"),
+        ({"tenant": "house"}, "returned dict, not a Principal or None"),
+        (Principal("house", 7), "a Principal whose subject must be a str, not int"),  # type: ignore[arg-type]
+        (Principal("house", "ada", "chat"), "a Principal whose scopes must be a set, not str"),  # type: ignore[arg-type]
+        (Principal("house", "ada\0"), "a Principal whose subject is too long"),
+        (Principal("\0", "ada"), "a Principal whose tenant is too long"),
+        (Principal("house", "\ud800"), "a Principal whose subject is too long"),
+        (Principal("house", "ada", claims={"a": object()}), "claims must be a JSON object"),
+    ],
+)
 async def test_an_invalid_result_of_a_hook_authenticates_nobody(
-    answer: object, caplog: pytest.LogCaptureFixture
+    answer: object, logged: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     auth = Authenticator(authenticate=lambda _: answer)  # type: ignore[arg-type, return-value]
     refused = await refusal(auth, visit())
     assert type(refused) is SignInDown
-    assert "not a Principal" in caplog.text
-    assert "house" not in str(refused)
+    assert logged in caplog.text
+    assert "house" not in caplog.text + str(refused)
 
 
 @requirement("auth:hook")
@@ -339,7 +348,7 @@ async def test_a_request_without_a_credential_is_not_counted_as_a_failure() -> N
 async def test_the_number_of_remembered_credentials_is_bounded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(authenticator_module, "_REMEMBERED", 3)
+    monkeypatch.setattr(authenticator_module, "_MAX_ACCEPTED", 3)
     auth = keyed(*"abcdef")
     for key in "abcdef":
         await auth.admit(bearer(key), "chat")
