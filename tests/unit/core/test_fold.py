@@ -23,6 +23,7 @@ from farhand.core.event import (
     ReasoningAdded,
     RunFailed,
     RunFinished,
+    RunResumed,
     StepFinished,
     StepStarted,
     TextAdded,
@@ -120,6 +121,31 @@ def test_a_server_tool_keeps_the_run_running() -> None:
     story.step(asks_for("call_1", SERVER_TOOL), asks_for("call_2"))
     assert story.run.state is RunState.RUNNING
     assert story.call("call_1").phase is Phase.TAKEN
+
+
+def test_a_run_that_is_resumed_in_the_middle_of_a_step_does_not_wait() -> None:
+    story = Story()
+    story.say()
+    _write(story, StepStarted(1), TextAdded(0, "a"), RunResumed())
+    assert (story.run.state, story.run.fence) == (RunState.RUNNING, 2)
+
+
+def test_a_call_that_is_settled_after_its_run_has_ended_does_not_start_it_again() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1"), asks_for("call_2"))
+    _write(story, RunFinished(RunState.STOPPED, "stopped"))
+    _write(story, _settled("call_1"))
+    assert story.run.state is RunState.STOPPED
+    assert isinstance(story.thread.messages[-1], AssistantMessage)
+
+
+def test_a_call_that_is_settled_while_a_step_is_written_does_not_complete_the_step_before() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1"), asks_for("call_2"))
+    _write(story, StepStarted(2), _settled("call_1"))
+    assert isinstance(story.thread.messages[-1], AssistantMessage)
 
 
 def test_two_blocks_of_text_around_a_call_keep_their_order() -> None:
@@ -279,6 +305,12 @@ def test_a_reasoning_item_without_text_is_kept_where_the_provider_had_it() -> No
     story.say()
     _write(story, TextAdded(1, "Hello"), StepFinished(1, "end", echoes=(Echo(0, "sealed"),)))
     assert story.thread.messages[-1] == AssistantMessage("run_1", 1, (Reasoning("", "sealed"), Text("Hello")))
+
+
+def _settled(call_id: str) -> CallSettled:
+    return CallSettled(
+        call_id=call_id, tool="open_url", executor=Executor.FRONTEND, outcome=Failure("x"), digest="d"
+    )
 
 
 def _write(story: Story, *events: Event) -> None:
