@@ -44,8 +44,8 @@ Object.assign(window, { ask, live });
 """
 
 CONNECTED = """
-import { desk, hand } from "./%s";
-Object.assign(window, { desk, hand });
+import { hand, offered } from "./%s";
+Object.assign(window, { hand, offered });
 """
 
 RUN = 'import "./%s";'
@@ -326,7 +326,7 @@ async def test_client_approvals_and_answers_by_hand(browser: Browser, docs: Docs
 
 async def test_client_a_page_without_a_chat_runs_and_offers_tools(browser: Browser, docs: Docs) -> None:
     async with at_home(browser, docs, "connected.html") as page, docs.server.client() as http:
-        await page.wait_for_function("() => window.desk?.state.state === 'offered'")
+        await page.wait_for_function("() => window.offered?.state.state === 'offered'")
         opened = {"toolID": "open_url", "input": {"url": "https://example.org/"}, "sessionID": "t1"}
         answer = (await http.post("/client-tools/execute", json=opened)).json()
         assert answer["output"] == {"url": "https://example.org/", "viewKey": "v"}

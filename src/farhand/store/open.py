@@ -124,7 +124,9 @@ def _is_file(address: str) -> bool:
 
 
 def _no_address(address: str) -> BadSetting:
-    return BadSetting(
-        f"'{redact_password(address)}' is not a store address.",
-        hint="Use memory:, sqlite:///file.db (four slashes for an absolute path) or postgresql://host/database.",
-    )
+    hint = "Use memory:, sqlite:///file.db (four slashes for an absolute path) or postgresql://host/database."
+    dialect, plus, _ = address.partition("://")[0].partition("+")
+    if plus and dialect in ("postgresql", "postgres", "sqlite"):
+        # SQLAlchemy names its driver there
+        hint = f"Leave out what follows `{dialect}` before `://`: farhand chooses the driver itself."
+    return BadSetting(f"'{redact_password(address)}' is not a store address.", hint=hint)

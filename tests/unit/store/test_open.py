@@ -36,6 +36,15 @@ async def test_anything_else_is_a_clear_error(address: str) -> None:
         await open_store(address)
 
 
+@pytest.mark.parametrize("address", ["postgresql+asyncpg://u:s3cr3t@h/x", "sqlite+aiosqlite:///a.db"])
+async def test_an_address_for_sqlalchemy_is_told_from_a_wrong_one(address: str) -> None:
+    with pytest.raises(BadSetting, match="not a store address") as refused:
+        await open_store(address)
+    dialect = address.partition("+")[0]
+    assert refused.value.hint.startswith(f"Leave out what follows `{dialect}` before `://`")
+    assert "s3cr3t" not in str(refused.value)
+
+
 SECRETS = [
     "postgresql://u:s3cr3t@h/x",
     "postgresql+asyncpg://u:s3cr3t@h/x",

@@ -67,7 +67,7 @@ const ERROR_BYTES = 4_096;
 const SAID_EVERY_MS = 500;
 /** The server sends a ping every 30 s. */
 const STREAM_SILENCE_MS = 90_000;
-const REMEMBERED = 10_000;
+const MAX_SEEN_CALLS = 10_000;
 const BRIEF_MS = 1_000;
 const A_DAY_MS = 86_400_000;
 const LAST_WORD_MS = 3_000;
@@ -439,7 +439,7 @@ class Remembered {
   }
 
   add(id: string): Set<string> {
-    if (this.#ids.size >= REMEMBERED) {
+    if (this.#ids.size >= MAX_SEEN_CALLS) {
       const [oldest = ""] = this.#ids;
       this.#ids.delete(oldest);
     }
