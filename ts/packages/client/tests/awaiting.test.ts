@@ -29,7 +29,7 @@ it("every frame of the transcripts is read", () => {
   expect(kinds).not.toContain("unreadable");
   const pause = read.find((event) => event.type === "pause");
   const errors = read.filter((event) => event.type === "error");
-  expect(errors).toEqual([{ type: "error", code: "model_fault", message: "The model failed. Try again later." }]);
+  expect(errors).toEqual([{ type: "error", code: "model_fault", message: "The model failed. Try again later. The server's log has the details." }]);
   expect(pause?.type === "pause" && pause.calls[0]?.input).toEqual({ message: 'Delete "all" <drafts> & go on?' });
 });
 
