@@ -393,6 +393,17 @@ it("an edit that hides something is spelled below its field", () => {
   expect(document.querySelector(".fh-spelling")?.textContent).toBe("aU+202Eb");
 });
 
+it("of JSON only what hides in it is spelled, not its indentation", () => {
+  requirement("approval:readable");
+  render(card({ prices: { tea: 3, coffee: { small: 4 } } }));
+  fireEvent.click(button(/Edit/));
+  const field = screen.getByRole<HTMLTextAreaElement>("textbox");
+  expect(field.value).toContain("\n  ");
+  expect(document.querySelector(".fh-spelling")).toBeNull();
+  fireEvent.change(field, { target: { value: '{\n\t"tea": 3,\n    "a\u202eb": "two  blanks"\n}' } });
+  expect(document.querySelector(".fh-spelling")?.textContent).toBe('{ "tea": 3, "aU+202Eb": "two␣ ×2blanks" }');
+});
+
 it("an approval that was refused is asked for again, with the reason and what it would allow", () => {
   requirement("approval:same-sign-in");
   const known = { ...EMPTY_CONVERSATION, facts: new Map(), running: new Set<string>(), deliveries: new Map([["apr_1", { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer." } as const]]) };
