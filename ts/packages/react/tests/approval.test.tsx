@@ -301,6 +301,13 @@ it("a default that stays is no edit; one that is changed goes alone, and cannot 
   expect([greeting.value, screen.getByRole<HTMLInputElement>("checkbox", { name: /urgent/i }).checked]).toEqual(["Dear all", true]);
   expect(screen.getAllByText("default")).toHaveLength(2);
   expect(document.body.textContent).not.toContain("Changed by you");
+  // what is a default inside of a value is marked until the value is changed
+  const parcel = screen.getByRole<HTMLTextAreaElement>("textbox", { name: /parcel/i });
+  const { value } = parcel;
+  expect(screen.getAllByText("default: unit")).toHaveLength(1);
+  fireEvent.change(parcel, { target: { value: '{"weight": 2}' } });
+  expect(screen.queryByText("default: unit")).toBeNull();
+  fireEvent.change(parcel, { target: { value } });
   fireEvent.click(button("Allow once"));
   expect(decisions.pop()).toEqual({ approved: true, scope: "once" });
   fireEvent.change(greeting, { target: { value: "" } });

@@ -174,10 +174,10 @@ export interface InputFormProps {
 export function InputForm({ fields, drafts, errors, onChange, isOff, runsWith }: InputFormProps): ReactNode {
   const id = useId();
   const first = useMemo(() => firstDrafts(fields), [fields]);
-  const isDefault = ({ name, isDefault: began }: Field): boolean => began === true && String(drafts[name]) === String(first[name]);
+  const isUnchanged = (name: string): boolean => String(drafts[name]) === String(first[name]);
   return (
     <div className="fh-form">
-      <Fields fields={fields} id={id} drafts={drafts} errors={errors} isOff={isOff} isTold={() => true} onChange={(name, draft) => onChange({ ...drafts, [name]: draft })} below={(field) => <><Spelling text={sentText(field, drafts[field.name])} /><Default names={isDefault(field) ? [] : undefined} isBySchema={runsWith?.bySchema} /></>} />
+      <Fields fields={fields} id={id} drafts={drafts} errors={errors} isOff={isOff} isTold={() => true} onChange={(name, draft) => onChange({ ...drafts, [name]: draft })} below={(field) => <><Spelling text={sentText(field, drafts[field.name])} /><Default names={isUnchanged(field.name) ? defaultsIn(field.name, runsWith) : undefined} isBySchema={runsWith?.bySchema} /></>} />
     </div>
   );
 }
