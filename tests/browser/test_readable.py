@@ -84,6 +84,17 @@ async def test_an_edit_shows_what_hides_in_it(player: Visitor) -> None:
     await expect(card.locator(".fh-spelling")).to_have_count(0)
 
 
+async def test_an_edit_begins_at_its_first_field_however_far_the_table_was_scrolled(player: Visitor) -> None:
+    await player.asks("file_claim " + json.dumps({name: f"{name}@edit" for name in CLAIM.split()}))
+    card = player.card("File claim?")
+    await expect(card.get_by_role("button", name="Edit")).to_be_enabled()
+    await card.get_by_role("row").last.scroll_into_view_if_needed()
+    await expect(card.get_by_role("row").first).not_to_be_in_viewport()
+    await card.get_by_role("button", name="Edit").click()
+    await expect(card.get_by_role("textbox", name="First name")).to_be_in_viewport(ratio=1)
+    await player.presses("Stop")
+
+
 async def test_the_inbox_shows_it_the_same_way(visitors: Visitors, player: Visitor) -> None:
     await asked(player, "send_report", {"to": "inbox@example" + HIDDEN, "copies": 1})
     other = await visitors.beside(player, "#/inbox")

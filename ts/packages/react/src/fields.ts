@@ -18,8 +18,6 @@ export interface Named {
   readonly description: string;
   readonly isRequired: boolean;
   readonly isNullable: boolean;
-  /** It starts with what it has when it is left out. */
-  readonly isDefault?: boolean;
   readonly rule: Rule;
 }
 
@@ -74,10 +72,10 @@ export function editFields(schema: unknown, input: Rule, whole: Rule = input): r
     const own = Object.hasOwn(rules, name) ? ruleOf(rules[name]) : undefined;
     const value = Object.hasOwn(whole, name) ? whole[name] : undefined;
     const isDefault = value !== undefined && !Object.hasOwn(input, name);
-    const rule = own === undefined ? { type: typeof value === "string" ? "string" : "json" } : resolved(own, root);
+    const rule = own === undefined ? { type: typeof value === "string" ? "string" : "json" } : ownRule(own, root);
     // what the model wrote without being asked for may stay, or go
     const place = { path: [name], labels: [], isRequired: own === undefined || isDefault || needed.has(name), isNullable: own !== undefined && isNullable(own) };
-    const field = { ...fieldOf({ ...rule, default: value }, place, root), isDefault };
+    const field = fieldOf({ ...rule, default: value }, place, root);
     // a value that its own field would not show as it is
     return value === undefined || showsAll(field, value) ? field : ({ ...field, kind: "json" } as Field);
   });
@@ -111,11 +109,16 @@ interface Within {
   readonly isNeeded: boolean;
 }
 
+/** The title of a definition names a type, of which there may be several fields: it is the label of none of them. */
+function ownRule(own: Rule, root: Rule): Rule {
+  return { ...resolved(own, root), title: own["title"] };
+}
+
 function fieldsIn(rule: Rule, { root, path, labels, isNeeded }: Within): readonly Field[] {
   const needed = new Set(listIn(rule["required"]));
   return Object.entries(ruleOf(rule["properties"])).flatMap(([name, each]) => {
     const own = ruleOf(each);
-    const inner = resolved(own, root);
+    const inner = ownRule(own, root);
     const isRequired = isNeeded && needed.has(name);
     const place = [...path, name];
     if (typeIn(inner) === "object" && inner["properties"] !== undefined && place.length < NESTED_AT_MOST) {

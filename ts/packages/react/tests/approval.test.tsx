@@ -301,6 +301,13 @@ it("a default that stays is no edit; one that is changed goes alone, and cannot 
   expect([greeting.value, screen.getByRole<HTMLInputElement>("checkbox", { name: /urgent/i }).checked]).toEqual(["Dear all", true]);
   expect(screen.getAllByText("default")).toHaveLength(2);
   expect(document.body.textContent).not.toContain("Changed by you");
+  // what is a default inside of a value is marked until the value is changed
+  const parcel = screen.getByRole<HTMLTextAreaElement>("textbox", { name: /parcel/i });
+  const { value } = parcel;
+  expect(screen.getAllByText("default: unit")).toHaveLength(1);
+  fireEvent.change(parcel, { target: { value: '{"weight": 2}' } });
+  expect(screen.queryByText("default: unit")).toBeNull();
+  fireEvent.change(parcel, { target: { value } });
   fireEvent.click(button("Allow once"));
   expect(decisions.pop()).toEqual({ approved: true, scope: "once" });
   fireEvent.change(greeting, { target: { value: "" } });
@@ -391,6 +398,17 @@ it("an edit that hides something is spelled below its field", () => {
   expect(document.querySelector(".fh-spelling")).toBeNull();
   fireEvent.change(screen.getByRole("textbox"), { target: { value: "a\u202eb" } });
   expect(document.querySelector(".fh-spelling")?.textContent).toBe("aU+202Eb");
+});
+
+it("of JSON only what hides in it is spelled, not its indentation", () => {
+  requirement("approval:readable");
+  render(card({ prices: { tea: 3, coffee: { small: 4 } } }));
+  fireEvent.click(button(/Edit/));
+  const field = screen.getByRole<HTMLTextAreaElement>("textbox");
+  expect(field.value).toContain("\n  ");
+  expect(document.querySelector(".fh-spelling")).toBeNull();
+  fireEvent.change(field, { target: { value: '{\n\t"tea": 3,\n    "a\u202eb": "two  blanks"\n}' } });
+  expect(document.querySelector(".fh-spelling")?.textContent).toBe('{ "tea": 3, "aU+202Eb": "two␣ ×2blanks" }');
 });
 
 it("an approval that was refused is asked for again, with the reason and what it would allow", () => {

@@ -70,6 +70,16 @@ it("a form has a field for each part of an object, inner ones too, and sends the
   expect(filled(fields, drafts)).toEqual({ errors: ["", "", "", "", "", ""], value: { title: "Lamp", urgency: 2, tags: ["dark", "street"], note: null, place: { street: "Mill Lane" } } });
 });
 
+it("two fields of one type have their own names and not the title of the type", () => {
+  requirement("cards:guessed");
+  const schema = {
+    ...object({ sender: PLACE, to: { ...PLACE, title: "Receiver" }, over: { anyOf: [PLACE, { type: "null" }] } }),
+    $defs: { Place: { ...object({ street: TEXT }), title: "Place" } },
+  };
+  expect(answerFields(schema)?.map(({ label }) => label)).toEqual(["Sender: Street", "Receiver: Street", "Over: Street"]);
+  expect(editFields(schema, { sender: {} }).map(({ label }) => label)).toEqual(["Sender", "Receiver", "Over"]);
+});
+
 it.each(["#/$defs/100%", "#/%zz/%", "#", "#/", "", "#/$defs/__proto__", "other.json#/Place", 7])("a reference that leads nowhere, %j, makes no form and no error", (reference) => {
   expect(answerFields({ ...object({ place: { $ref: reference } }), $defs: {} })).toBeUndefined();
 });

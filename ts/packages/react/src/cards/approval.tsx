@@ -122,7 +122,8 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
     <Frame view={view} title={titleOf(asked, words)} context={placeOf(view, words)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
       {isAway ? <Note tone="amber">{connection.state === "lost" ? words.away : words.signedOut}</Note> : <Returned view={view} />}
       {editing.isChanged && <Note tone="amber">{editing.isUnfit ? words.unfitInput : words.changedInput}</Note>}
-      <InputBox box={box} isRead={isRead} onRead={() => reading.add(call.id)} count={Object.keys(shown).length} hasMore={view.runsWith !== undefined}>
+      {/* the fields begin at their top, however far the table was scrolled */}
+      <InputBox key={editing.isOn ? "fields" : "table"} box={box} isRead={isRead} onRead={() => reading.add(call.id)} count={Object.keys(shown).length} hasMore={view.runsWith !== undefined}>
         {editing.form ?? <><InputTable input={shown} runsWith={view.runsWith} /><LeftOut runsWith={view.runsWith} /></>}
       </InputBox>
       {isAlways && <Note tone="amber">{words.alwaysCovers(call.tool)}</Note>}

@@ -1,6 +1,6 @@
 // The input of a call, for somebody who decides by it: nothing hides in it, and the beginning of every value is in sight.
 import { type ReactNode, type RefObject, useEffect, useId, useMemo, useRef, useState } from "react";
-import { type Field, type FieldDrafts, firstDrafts } from "../fields.ts";
+import { type Draft, type Field, type FieldDrafts, firstDrafts } from "../fields.ts";
 import { useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import { fold, grouped, type Piece, piecesOf } from "../visible-text.ts";
@@ -174,12 +174,17 @@ export interface InputFormProps {
 export function InputForm({ fields, drafts, errors, onChange, isOff, runsWith }: InputFormProps): ReactNode {
   const id = useId();
   const first = useMemo(() => firstDrafts(fields), [fields]);
-  const isDefault = ({ name, isDefault: began }: Field): boolean => began === true && String(drafts[name]) === String(first[name]);
+  const isUnchanged = (name: string): boolean => String(drafts[name]) === String(first[name]);
   return (
     <div className="fh-form">
-      <Fields fields={fields} id={id} drafts={drafts} errors={errors} isOff={isOff} isTold={() => true} onChange={(name, draft) => onChange({ ...drafts, [name]: draft })} below={(field) => <><Spelling text={String(drafts[field.name] ?? "")} /><Default names={isDefault(field) ? [] : undefined} isBySchema={runsWith?.bySchema} /></>} />
+      <Fields fields={fields} id={id} drafts={drafts} errors={errors} isOff={isOff} isTold={() => true} onChange={(name, draft) => onChange({ ...drafts, [name]: draft })} below={(field) => <><Spelling text={sentText(field, drafts[field.name])} /><Default names={isUnchanged(field.name) ? defaultsIn(field.name, runsWith) : undefined} isBySchema={runsWith?.bySchema} /></>} />
     </div>
   );
+}
+
+function sentText({ kind }: Field, draft: Draft = ""): string {
+  // of JSON, line breaks and indentation are only its layout: a line break inside of a text is written as \n
+  return kind === "json" ? String(draft).replace(/[ \t]*\n[ \t]*/g, " ") : String(draft);
 }
 
 /** A field shows no marks: where it would need some, what is in it is spelled below. */
