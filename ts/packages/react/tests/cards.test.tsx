@@ -109,6 +109,24 @@ it("a browser that cannot tell where it is says so, and takes a place instead", 
   await here.sees(/Oslo.*Oslo/s);
 });
 
+it("a position that is found after somebody chose to type a place is not shared", async () => {
+  const here = page();
+  let found: PositionCallback | undefined;
+  const getCurrentPosition = (then: PositionCallback): void => {
+    found = then;
+  };
+  Object.defineProperty(navigator, "geolocation", { value: { getCurrentPosition }, configurable: true });
+  here.say("Where am I?");
+  await here.sees("Share where you are?");
+  await here.presses("Share once");
+  await here.sees("Finding");
+  here.press("Type a place");
+  found?.({ coords: { latitude: 59.9, longitude: 10.7, accuracy: 5 } } as GeolocationPosition);
+  here.type("Place", "Oslo");
+  here.press("Send answer");
+  await here.sees(/Oslo.*Oslo/s);
+});
+
 it("a refusal to share is told as declined", async () => {
   const here = page();
   here.say("Where am I?");

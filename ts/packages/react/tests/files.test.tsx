@@ -1,7 +1,7 @@
 // A file card says what the server takes, and sends nothing that it would not.
 import { type Call, type Http, httpOf } from "@farhand/client";
 import { cleanup, configure, fireEvent, render, screen } from "@testing-library/react";
-import { afterEach, expect, it } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { type CardHost, CardHostProvider, ToolCard } from "../src/index.ts";
 import { limitWords } from "../src/sentences.ts";
 
@@ -69,4 +69,16 @@ it.each([
   expect(screen.getByRole("group", { name: title })).toBeDefined();
   expect(screen.queryByText("The browser said no") !== null).toBe(name === "NotAllowedError");
   expect(screen.getByRole("button", { name: "Choose a file" })).toBeDefined();
+});
+
+it("a camera that is allowed after its card is gone is switched off again", async () => {
+  let allow: (live: MediaStream) => void = nothing;
+  const getUserMedia = (): Promise<MediaStream> => new Promise((resolve) => (allow = resolve));
+  Object.defineProperty(navigator, "mediaDevices", { value: { getUserMedia }, configurable: true });
+  show(serverOf(() => new Response("", { status: 403 })).http, "photo");
+  fireEvent.click(screen.getByRole("button", { name: "Take photo" }));
+  cleanup();
+  const stop = vi.fn();
+  allow({ getTracks: () => [{ stop }] } as unknown as MediaStream);
+  await vi.waitFor(() => expect(stop).toHaveBeenCalledOnce(), 20_000);
 });

@@ -58,8 +58,10 @@ function useNotifications(inbox: readonly OpenCall[]): void {
       return;
     }
     for (const { callId, threadId, title } of inbox.filter((call) => !before.has(call.callId))) {
-      // by the same tag, several tabs of this page make one notification
-      const note = new Notification(words.answerNeeded, { body: title, tag: callId });
+      const note = notify(words.answerNeeded, { body: title, tag: callId });
+      if (note === undefined) {
+        return;
+      }
       note.onclick = () => {
         focus();
         go({ view: "chat", id: threadId });
@@ -67,4 +69,14 @@ function useNotifications(inbox: readonly OpenCall[]): void {
       };
     }
   }, [inbox, words]);
+}
+
+/** By the same tag, several tabs of this page make one notification. Nothing in a browser that shows those of service workers
+ * alone, as Chrome on Android does: its constructor throws. */
+function notify(title: string, options: NotificationOptions): Notification | undefined {
+  try {
+    return new Notification(title, options);
+  } catch {
+    return undefined;
+  }
 }

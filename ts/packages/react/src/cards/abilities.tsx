@@ -1,7 +1,7 @@
 // Cards whose answer is something that only this browser can do. Each starts from a press: no script opens a page, reads a
 // position or writes to the clipboard by itself.
 import { openable, randomId } from "@farhand/client";
-import { type FormEvent, type ReactNode, useId, useState } from "react";
+import { type FormEvent, type ReactNode, useId, useRef, useState } from "react";
 import { inputOf, questionOf } from "../sentences.ts";
 import { useCardHost, useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
@@ -87,17 +87,25 @@ export function LocationCard({ view }: Card): ReactNode {
   const [place] = useDraft(view, "text", "");
   // somebody who had begun to type goes on there
   const [how, setHow] = useState<Locating>(place === "" ? "asking" : "typing");
+  // the browser cannot be told to stop looking: a position that somebody no longer wants to share is dropped
+  const search = useRef(0);
+  const stop = (): number => ++search.current;
   const share = (): void => {
     if (navigator.geolocation === undefined) {
       setHow("unknown");
       return;
     }
     setHow("finding");
+    const own = stop();
     navigator.geolocation.getCurrentPosition(
-      ({ coords }) => answer(rounded(coords)),
-      ({ code }) => setHow(code === PERMISSION_DENIED ? "blocked" : "unknown"),
+      ({ coords }) => own === search.current && answer(rounded(coords)),
+      ({ code }) => own === search.current && setHow(code === PERMISSION_DENIED ? "blocked" : "unknown"),
       { timeout: 20_000 },
     );
+  };
+  const type = (): void => {
+    stop();
+    setHow("typing");
   };
   if (how === "typing") {
     return <PlaceForm view={view} onSend={(place) => answer({ place })} onBack={() => setHow("asking")} isOff={isOff} />;
@@ -106,7 +114,7 @@ export function LocationCard({ view }: Card): ReactNode {
   const actions = (
     <>
       <AllowButton disabled={isOff || how === "finding"} onAllow={share}>{isFaulty ? words.tryAgain : words.shareOnce}</AllowButton>
-      <Button disabled={isOff} onClick={() => setHow("typing")}>{words.typePlace}</Button>
+      <Button disabled={isOff} onClick={type}>{words.typePlace}</Button>
       <Button look="quiet" disabled={isOff} onClick={decline}>{isFaulty ? words.skip : words.no}</Button>
     </>
   );

@@ -1,5 +1,5 @@
 // Cards that bring a file: picked, or a photo that is taken here. What goes back is a reference.
-import { type DragEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type ChangeEvent, type DragEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { useNow } from "../card-memory.ts";
 import { limitWords, questionOf } from "../sentences.ts";
 import { useCardHost, useWords } from "../thread.tsx";
@@ -85,9 +85,17 @@ interface ChooserProps {
 function Chooser({ isOff, look, onFile, accept }: ChooserProps): ReactNode {
   const words = useWords();
   const input = useRef<HTMLInputElement>(null);
+  const chosen = ({ target }: ChangeEvent<HTMLInputElement>): void => {
+    const file = target.files?.[0];
+    // else the same file could not be chosen again after a failure
+    target.value = "";
+    if (file !== undefined) {
+      onFile(file);
+    }
+  };
   return (
     <>
-      <input ref={input} type="file" hidden accept={accept} aria-label={words.file} onChange={(event) => event.target.files?.[0] && onFile(event.target.files[0])} />
+      <input ref={input} type="file" hidden accept={accept} aria-label={words.file} onChange={chosen} />
       <Button look={look} disabled={isOff} onClick={() => input.current?.click()}>{words.chooseFile}</Button>
     </>
   );
@@ -172,7 +180,14 @@ function useCamera(view: CardView): CameraView {
   const preview = usePreview(photo);
   const isLive = stream !== undefined;
   const secondsLeft = Math.max(0, Math.ceil((dueAt - useNow(isLive)) / 1_000));
+  const isGone = useRef(false);
   useEffect(() => () => stream?.getTracks().forEach((track) => track.stop()), [stream]);
+  useEffect(() => {
+    isGone.current = false;
+    return () => {
+      isGone.current = true;
+    };
+  }, []);
   const start = (): void => {
     setPhoto(undefined);
     setFault(undefined);
@@ -181,6 +196,11 @@ function useCamera(view: CardView): CameraView {
     const asked = navigator.mediaDevices?.getUserMedia({ video: { facingMode } }) ?? Promise.reject(new Error());
     asked.then(
       (live) => {
+        if (isGone.current) {
+          // the browser's question was answered after the card's
+          live.getTracks().forEach((track) => track.stop());
+          return;
+        }
         setStream(live);
         setDueAt(Date.now() + AIM_MS);
         if (video.current !== null) {
