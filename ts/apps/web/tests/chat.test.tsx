@@ -158,6 +158,29 @@ it("Enter sends once, Shift and Enter and half-written words do not", () => {
   expect(send.mock.calls).toEqual([["hello", []]]);
 });
 
+it("a message is not sent by itself without the file whose upload failed", async () => {
+  const send = vi.fn();
+  class FailingRequest extends EventTarget {
+    readonly upload = new EventTarget();
+    readonly open = (): void => undefined;
+    readonly setRequestHeader = (): void => undefined;
+    readonly send = (): void => void setTimeout(() => this.dispatchEvent(new Event("error")));
+  }
+  vi.stubGlobal("XMLHttpRequest", FailingRequest);
+  const { container, getByRole } = render(<Composer talk={conversationOf("Done", send)} />);
+  const box = getByRole("textbox", { name: "Message" });
+  fireEvent.change(container.querySelector("input[type=file]") as Element, { target: { files: [new File(["x"], "notes.txt")] } });
+  fireEvent.change(box, { target: { value: "here they are" } });
+  fireEvent.keyDown(box, { key: "Enter" });
+  await vi.waitFor(() => expect(container.querySelector("progress, [role=progressbar]")).toBeNull(), 20_000);
+  await vi.waitFor(() => expect(container.textContent).toContain("notes.txt"), 20_000);
+  expect(send).not.toHaveBeenCalled();
+  fireEvent.keyDown(box, { key: "Enter" });
+  expect(send.mock.calls).toEqual([["here they are", []]]);
+  expect(container.textContent, "it did not go with the message").toContain("notes.txt");
+  vi.unstubAllGlobals();
+});
+
 it("what is entered before an answer is over is sent when it is, unless it is changed or stopped", () => {
   const send = vi.fn();
   const { getByRole, queryByText, rerender } = render(<Composer talk={conversationOf("Thinking", send)} />);

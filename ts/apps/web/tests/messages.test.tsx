@@ -19,6 +19,11 @@ function shown(text: string): HTMLElement {
   return render(<Rendered text={text} />).container;
 }
 
+it("a link shows its host, unless the text has it as a word", () => {
+  const { container } = render(<Rendered text={"[nasa.com](https://a.co) [see a.co/path](https://a.co/path)"} />);
+  expect(container.textContent).toBe("nasa.com a.co see a.co/path");
+});
+
 it("Markdown of GitHub's flavour is shown: tables, tasks, code, emphasis", () => {
   const page = shown("# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n- [ ] open\n\n~~no~~ **yes** `code`");
   expect(page.querySelector("h1")?.textContent).toBe("Title");

@@ -13,11 +13,13 @@ export type Attachment =
 export interface Attachments {
   readonly list: readonly Attachment[];
   readonly isUploading: boolean;
+  readonly hasFailed: boolean;
   readonly parts: readonly FileUIPart[];
   readonly add: (files: Iterable<File>) => void;
   /** Those of a message that never reached the server: they are uploaded already. */
   readonly restore: (parts: readonly FileUIPart[]) => void;
   readonly remove: (key: string) => void;
+  /** Those that failed stay: they did not go with the message. */
   readonly clear: () => void;
 }
 
@@ -39,6 +41,7 @@ export function useAttachments(): Attachments {
   return {
     list,
     isUploading: list.some(({ state }) => state === "uploading"),
+    hasFailed: list.some(({ state }) => state === "failed"),
     parts: list.flatMap((each) => (each.state === "ready" ? [each.part] : [])),
     add,
     restore: useCallback((parts: readonly FileUIPart[]) => {
@@ -46,6 +49,6 @@ export function useAttachments(): Attachments {
       setList((before) => [...parts.map((part) => ({ key: part.url, name: part.filename ?? "file", state: "ready" as const, part })), ...others(before)]);
     }, []),
     remove: useCallback((key: string) => setList((before) => before.filter((each) => each.key !== key)), []),
-    clear: useCallback(() => setList([]), []),
+    clear: useCallback(() => setList((before) => before.filter(({ state }) => state === "failed")), []),
   };
 }

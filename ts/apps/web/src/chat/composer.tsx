@@ -52,7 +52,7 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   };
   useEffect(() => {
     if (isDue && !isBusy && !files.isUploading) {
-      AT_REST.has(talk.state) ? send() : setDue(false); // after a failure or a stop the person decides anew
+      AT_REST.has(talk.state) && !files.hasFailed ? send() : setDue(false); // after a failure or a stop the person decides anew
     }
   });
   const { restore } = files;

@@ -110,7 +110,8 @@ function Link({ href, children }: { href: string; children: ReactNode }): ReactN
     return href.startsWith("#") ? <a href={href} onClick={(event) => event.preventDefault()}>{children}</a> : <>{children}</>;
   }
   const host = URL.canParse(href) ? new URL(href).host : "";
-  const isShown = typeof children === "string" && children.toLowerCase().includes(host);
+  // as a word of its own: "nasa.com" does not show that a link goes to "a.co"
+  const isShown = typeof children === "string" && children.toLowerCase().split(/[\s/]+/).includes(host);
   return <a href={href} target="_blank" rel="noopener noreferrer" title={href}><InLink value>{children}</InLink>{!isShown && <span className="host">{` ${host}`}</span>}</a>;
 }
 
