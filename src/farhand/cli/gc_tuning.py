@@ -8,10 +8,11 @@ from contextlib import contextmanager
 
 YOUNG = 10_000
 """New objects before the next collection; concurrent requests hold more than Python's default of 700."""
-MIDDLE = 3
+MIDDLE = 1
 """Collections of new objects before the next one of those that survived: it stops every request for as long
-as they take to scan, up to this many times `YOUNG`. Python's default is 10."""
-OLD = 30
+as they take to scan, up to one more times `YOUNG`. Each survivor is scanned there once, so more such
+collections take no more time altogether. Python's default is 10."""
+OLD = 60
 """Collections of survivors before the next full one, as many new objects as by default."""
 
 

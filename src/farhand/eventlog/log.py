@@ -350,7 +350,7 @@ class EventLog(Threads):
             if len(threads) < SNAPSHOTS_AT_ONCE or not any(covered):
                 break
         old = await self.store.purge(before=before)
-        self._cache.forget_rows()
+        self._cache.forget_rows(before=before)
         return old
 
     async def _cover(self, owner: Owner, thread_id: str) -> bool:

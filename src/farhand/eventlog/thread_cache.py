@@ -40,6 +40,7 @@ class CachedThread:
         "last_at",
         "rows",
         "rows_after",
+        "rows_at",
         "size",
         "snapshot_size",
         "state",
@@ -55,6 +56,8 @@ class CachedThread:
         self.rows: list[RunEntries] = []
         """The entries of the rows after version `rows_after`, by run."""
         self.rows_after = state.version
+        self.rows_at = 0.0
+        """When the first of these rows was appended."""
         self.is_stale = False
         """Whether another process has appended since; what is decided on this state would be refused."""
         self.last_at: float | None = None
@@ -74,6 +77,7 @@ class CachedThread:
         if len(own) == self.state.version - run.since <= ROWS_KEPT:
             self.rows_after = run.since
             self.rows = [decode_body(row).entries(row.at) for row in own]
+            self.rows_at = own[0].at if own else 0.0
 
     def grow(
         self, entries: dict[str, list[Entry]], size: int, *, at: float, snapshot: bytes | None = None
@@ -84,6 +88,8 @@ class CachedThread:
         if len(self.rows) >= ROWS_KEPT or (run is not None and run.since >= self.rows_after + len(self.rows)):
             # nobody reads an older run from here, nor the whole of a long one
             self.forget_rows()
+        if not self.rows:
+            self.rows_at = at
         self.rows.append(entries)
         before = self.size
         self.tail_size += size
@@ -157,9 +163,12 @@ class ThreadCache:
         self.size -= cached.size
         return True
 
-    def forget_rows(self) -> None:
+    def forget_rows(self, *, before: float) -> None:
+        """Those of runs with a row that a purge may have removed; all others stay, since freeing the rows of
+        every thread at once would block the process."""
         for cached in self._threads.values():
-            cached.forget_rows()
+            if cached.rows_at < before:
+                cached.forget_rows()
 
     def shrink(self, *, in_use: Collection[Key]) -> list[Key]:
         """Drops the least recently used states, except for those in use; returns which."""

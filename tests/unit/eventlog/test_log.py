@@ -317,6 +317,19 @@ async def test_a_purge_keeps_messages_in_a_snapshot_and_removes_the_rows(
     assert (await again.store.load(ANN, "t1", after=0)).rows == ()
 
 
+async def test_a_purge_drops_only_the_cached_rows_that_it_may_have_removed(
+    story: ThreadStory, clock: FakeClock
+) -> None:
+    await story.begin()
+    run = await story.run()
+    await story.log.purge(before=clock.now())
+    assert story.log.recent_entries(run) is not None, "its rows are newer"
+    clock.advance(1)
+    await story.write("a")
+    await story.log.purge(before=clock.now())
+    assert story.log.recent_entries(run) is None, "its first row is older"
+
+
 async def test_a_run_that_is_advanced_here_hears_of_its_stop_elsewhere(store: Store) -> None:
     one, other = EventLog(store), EventLog(store)
     here = ThreadStory(one)
