@@ -1,6 +1,6 @@
-// When a chat of the AI SDK should post by itself. Knows the parts of a message, and no transport.
+// Decides when an AI SDK chat posts automatically. Knows the parts of a message, and no transport.
 
-/** The fields of an AI SDK message that count here; messages of `ai` 6 and 7 fit as they are. */
+/** The fields of an AI SDK message that are used here; messages of `ai` 6 and 7 match as they are. */
 export interface AnswerableMessage {
   readonly role: string;
   readonly parts: readonly AnswerablePart[];
@@ -20,11 +20,9 @@ export interface AnsweredOptions {
 }
 
 /**
- * A `sendAutomaticallyWhen` for chats in which a tool of the page needs a person's yes.
- *
- * It sends when every call of the last step is answered: an approval with a yes or a no, a tool of the page
- * with its output. After a yes it waits for that tool's output, so that both go in one post; the stock helpers
- * post the yes alone and have to be told to run the tool.
+ * A `sendAutomaticallyWhen` for chats in which a tool of the page needs a person's approval. Returns true once every call of the last
+ * step is answered: an approval by a decision, a tool of the page by its output. After an approval it waits for the output of that tool,
+ * so that both are sent in one request; the helpers of AI SDK send the approval alone, and the page has to be told to run the tool.
  */
 export function sendWhenAnswered({
   frontendTools,
@@ -44,7 +42,7 @@ function callsOfLastStep(message: AnswerableMessage | undefined): readonly Answe
   return message.parts.slice(start + 1).filter((part) => toolOf(part) !== undefined);
 }
 
-/** Something that only this page can have told: without it there is nothing to send. */
+/** Whether only this page can have added this answer: if there is none, there is nothing to send. */
 function answeredHere(call: AnswerablePart, here: ReadonlySet<string>): boolean {
   return call.state === "approval-responded" || (finished(call) && here.has(toolOf(call) ?? ""));
 }

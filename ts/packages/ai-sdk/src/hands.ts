@@ -1,18 +1,18 @@
-// The page's hands on a held stream: tools run here and are acked beside the stream, approvals are answered there, too.
+// Answers calls beside a held stream: tools of the page run here and are acknowledged in separate requests, and so are approvals.
 import { type AnswerStorage, type Delivery, type HandlerMap, Hands, httpOf, type HttpOptions, type OnUnknown } from "@farhand/client";
 import type { AnswerableMessage } from "./auto-send.ts";
 
 export interface FarHandsOptions extends HttpOptions {
   readonly handlers: HandlerMap;
   readonly onUnknown?: OnUnknown;
-  /** Where answers outlive a reload. */
+  /** Where answers are kept across a reload. */
   readonly storage?: AnswerStorage;
-  /** An answer has its receipt: a run that was parked goes on, so resume the stream unless it is open. */
+  /** Called when an answer has its receipt: a parked run continues then, so resume the stream unless it is open. */
   readonly onReceipt?: (delivery: Delivery, id: string) => void;
   readonly backOff?: (attempt: number) => number;
 }
 
-/** The fields of AI SDK's tool call that count here. */
+/** The fields of AI SDK's tool call that are used here. */
 export interface ToolCall {
   readonly toolCallId: string;
   readonly toolName: string;
@@ -27,12 +27,12 @@ export class FarHands extends Hands {
     this.outbox.recover();
   }
 
-  /** For `useChat`. Returns at once: an output comes back on the stream, so do not call `addToolOutput`. */
+  /** Pass it to `useChat`. Returns immediately: the output comes back in the stream, so do not call `addToolOutput`. */
   onToolCall = ({ toolCall }: { toolCall: ToolCall }): void => {
     void this.#see(toolCall);
   };
 
-  /** Aborts handlers whose calls were settled elsewhere. Show it the messages whenever they change. */
+  /** Aborts the handlers of calls that were settled elsewhere. Call it whenever the messages change. */
   watch(messages: readonly AnswerableMessage[]): void {
     for (const part of messages.flatMap(({ parts }) => parts)) {
       const { toolCallId } = part as { toolCallId?: string };
@@ -42,7 +42,7 @@ export class FarHands extends Hands {
     }
   }
 
-  /** The calls that run in this page now. */
+  /** The ids of the calls that run in this page now. */
   get running(): ReadonlySet<string> {
     return this.executor.running;
   }
@@ -52,7 +52,7 @@ export class FarHands extends Hands {
     return this.outbox.deliveries;
   }
 
-  /** Answers without a receipt: those on their way, and those that the server refused. */
+  /** Answers without a receipt: those being sent, and those that the server refused. */
   get kept(): readonly { readonly id: string; readonly path: string; readonly body: string }[] {
     return [...this.outbox.pending];
   }
@@ -67,7 +67,7 @@ export class FarHands extends Hands {
     this.executor.see(call, { frontend });
   }
 
-  /** AI SDK does not tell who executes a tool; the server does. */
+  /** AI SDK does not say who executes a tool, but the server does. */
   #frontendTools(): Promise<ReadonlySet<string>> {
     this.#frontend ??= this.#askForTools().catch(() => {
       this.#frontend = undefined;

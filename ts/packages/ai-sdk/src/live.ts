@@ -1,5 +1,5 @@
-// A transport of AI SDK that does not notice cuts: the post is repeated until the server has it, the stream is read on from
-// where it was cut. Owns the line to the server and what a page says about it; must not know messages' parts.
+// An AI SDK transport that survives lost connections: a post is repeated until the server has it, and a stream is continued where it was
+// cut. Owns the connection and what a page shows of it; must not know the parts of messages.
 import { type Connection, Cut, type Frames, httpOf, type HttpOptions, sseTransport, Timers, type Transport, backOff } from "@farhand/client";
 import type { ChatTransport, UIMessage, UIMessageChunk } from "ai";
 
@@ -7,12 +7,12 @@ export interface LiveOptions extends HttpOptions {
   readonly backOff?: (attempt: number) => number;
 }
 
-/** The server does not know where this page stands: the message has to be read anew, with `resumeStream`. */
+/** The server does not know this position: the message has to be read again from its start, with `resumeStream`. */
 export class Replay extends Error {
   override readonly name = "Replay";
 }
 
-/** One answer that is read. `isDelivered`: the server has the message that it answers. */
+/** One answer that is being read. `isDelivered`: the server has the message that it answers. */
 interface Stream {
   readonly gone: AbortController;
   readonly signal: AbortSignal;
@@ -25,14 +25,14 @@ type Opening = (signal: AbortSignal) => Promise<Frames | undefined>;
 
 const START = "0.0";
 
-/** Text is journalled joined, a little after it was sent. */
+/** Deltas are joined before they are stored, a little after they were sent. */
 const JOURNALLED_MS = 200;
 
-/** The line is there; the place it should go on from is about to be. */
+/** The connection works, but the server does not know the position yet. */
 class NotYet extends Cut {}
 
 export class LiveTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
-  /** What `reconnectToStream` brings is the whole message. */
+  /** The first connection of `reconnectToStream` delivers the whole message. */
   readonly resumeStreamIsReplay = true;
   readonly #transport: Transport;
   readonly #backOff: (attempt: number) => number;
@@ -56,12 +56,12 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Tries at once what waits for its next attempt. */
+  /** Makes the next attempt of every waiting request now. */
   retryNow(): void {
     this.#wake?.();
   }
 
-  /** Lets go of what is read, once the server has the message. The run goes on; `reconnectToStream` reads it again. */
+  /** Stops reading once the server has the message. The run continues; `reconnectToStream` reads it again. */
   release(): void {
     for (const stream of this.#streams) {
       stream.isReleased = true;
@@ -70,7 +70,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
   }
 
   sendMessages: ChatTransport<Message>["sendMessages"] = async ({ chatId, messages, trigger, messageId, abortSignal }) => {
-    // the server has the history: the last message is all that it needs
+    // the server has the history, so it needs only the last message
     const last = messages.slice(-1) as unknown as Parameters<Transport["send"]>[0]["messages"];
     const request = { id: chatId, messages: last, trigger, ...(messageId === undefined ? {} : { messageId }) };
     const stream = this.#stream(abortSignal, { isDelivered: false });
@@ -85,7 +85,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
     } finally {
       frames ?? this.#streams.delete(stream);
     }
-    // the frames can be read once; a line that breaks before the first of them is asked for all of them again
+    // the frames can be read once; if the connection breaks before the first one, all of them are requested again
     const opening: Opening = async (signal) => {
       const first = frames;
       frames = undefined;
@@ -114,7 +114,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
     return stream;
   }
 
-  /** One stream of chunks, whatever happens to the line below it. */
+  /** One stream of chunks that continues across lost connections. */
   #follow(chatId: string, first: Opening, stream: Stream): Chunks {
     const chunks = this.#chunks(chatId, first, stream);
     return new ReadableStream<UIMessageChunk>({
@@ -139,7 +139,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
         try {
           for await (const frame of this.#read(opening, stream.signal)) {
             if (frame.chunk.type === "data-gap") {
-              // what was just said may not be in the journal yet: asked a moment later, the place is known
+              // the newest text may not be in the journal yet: the position may be known a moment later
               const isNew = unknown !== position;
               unknown = position;
               throw isNew ? new NotYet(JOURNALLED_MS) : new Replay("The answer has to be read anew.");
@@ -154,7 +154,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
           return;
         } catch (error) {
           await this.#afterCut(error, attempt++, stream.signal);
-          // a post that was not answered is posted again; the server knows it by its message's id
+          // a post without a response is sent again; the server recognizes it by its message's id
           opening = position === undefined ? first : this.#rest(chatId, position);
         }
       }
@@ -173,7 +173,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
     yield* frames ?? [];
   }
 
-  /** Waits until the next attempt is due; whatever is no cut is not mended by another one. */
+  /** Waits until the next attempt is due. Rethrows anything but a lost connection, which another attempt would not fix. */
   async #afterCut(error: unknown, attempt: number, signal: AbortSignal): Promise<void> {
     if (signal.aborted || !(error instanceof Cut)) {
       this.#connect({ state: "closed" });

@@ -1,15 +1,15 @@
-// AI SDK's own HTTP transport, told how to speak with farhand: the server has the history, so only the last message goes.
+// AI SDK's own HTTP transport, configured for farhand: the server has the history, so only the last message is sent.
 import { type ChatTransport, DefaultChatTransport, type UIMessage } from "ai";
 
 export interface TransportOptions {
-  /** Where the server is; the page's own otherwise. */
+  /** The address of the server; by default, the page's own. */
   readonly url?: string;
   readonly fetch?: typeof fetch;
   readonly headers?: Readonly<Record<string, string>>;
   readonly credentials?: RequestCredentials;
   /**
-   * `turn`: the response ends when the page has to answer, and the next post brings the answers.
-   * `hold`: the response stays open, and answers go beside it (see `FarHands`).
+   * `turn`: the response ends when the page has to answer, and the next request contains the answers. `hold`: the response stays open,
+   * and answers are sent in separate requests (see `FarHands`).
    */
   readonly wait?: "turn" | "hold";
 }

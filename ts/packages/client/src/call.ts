@@ -1,4 +1,4 @@
-// What a page knows of its thread, and how each chunk of the stream changes it. Pure: no wire, no time, no handlers.
+// What a page knows of its thread, and how each chunk of the stream changes it. Pure: no wire, no clock, no handlers.
 import type { Chunk, Outcome } from "@farhand/protocol";
 import { parsed } from "./json.ts";
 import { unreachable } from "./unreachable.ts";
@@ -6,8 +6,8 @@ import { unreachable } from "./unreachable.ts";
 export type Input = Readonly<Record<string, unknown>>;
 
 /**
- * A call in its phase, each with only its own fields. `writing` is the model's: nobody may run it yet; `taken` is somebody
- * else's to run, a registered client's.
+ * A call in its phase, each with only its own fields. `writing`: the model is still writing it, and nobody may run it. `taken`: somebody
+ * else runs it, such as a registered client.
  */
 export type Call = { readonly id: string; readonly tool: string } & (
   | { readonly phase: "writing"; readonly text: string }
@@ -27,7 +27,7 @@ export interface Message {
   readonly parts: readonly Part[];
 }
 
-/** How the last answer stands. `parked`: saved, and it goes on when its open calls are answered. */
+/** The state of the last answer. `parked`: stored, and it continues when its open calls are answered. */
 export type RunStatus =
   | { readonly state: "idle" | "running" | "parked" | "done" | "stopped" }
   | { readonly state: "failed"; readonly error: string };
@@ -89,7 +89,7 @@ export function reduce(conversation: Conversation, chunk: Chunk): Conversation {
   }
 }
 
-/** The input of a call as far as it is known; what the model is still writing is nobody's input. */
+/** The input of a call as far as it is complete; undefined while the model writes it. */
 export function inputOf(call: Call): unknown {
   return call.phase === "writing" ? undefined : call.input;
 }
@@ -105,13 +105,13 @@ export function say(conversation: Conversation, id: string, text: string): Conve
 
 const RUN_STATUSES: Readonly<Record<string, "parked" | "stopped">> = { "tool-calls": "parked", other: "stopped" };
 
-/** A `start` of a message that is there already is a replay of all of it; its calls stay what they were till then. */
+/** A `start` of a known message replays all of it; until the replay reaches them, its calls keep their state. */
 function begin(conversation: Conversation, id: string): Conversation {
   const others = conversation.messages.filter((message) => message.id !== id);
   return { ...conversation, messages: [...others, { id, role: "assistant", parts: [] }], run: { state: "running" } };
 }
 
-/** What was written out whole and neither handed out nor asked about is in somebody else's hands. */
+/** A call whose input is complete, and which was neither offered to the page nor needs approval, is run by somebody else. */
 function finishStep(conversation: Conversation): Conversation {
   const calls = [...conversation.calls].map(([id, call]): [string, Call] => {
     const input = call.phase === "writing" ? objectOf(call.text) : undefined;
@@ -120,12 +120,12 @@ function finishStep(conversation: Conversation): Conversation {
   return { ...conversation, calls: new Map(calls) };
 }
 
-/** Without calls that the model never wrote to their end: their step was discarded, or has ended. */
+/** Removes calls that the model never finished writing: their step was discarded, or has ended. */
 function keep(conversation: Conversation, isShown: (id: string) => boolean): Conversation {
   return { ...conversation, calls: new Map([...conversation.calls].filter(([id, { phase }]) => phase !== "writing" && isShown(id))) };
 }
 
-/** Calls of a discarded step are in no message any more. */
+/** Removes the calls of a discarded step: no message contains them any more. */
 function end(conversation: Conversation, run: RunStatus): Conversation {
   const shown = new Set(conversation.messages.flatMap(({ parts }) => parts.map((part) => part.type === "call" && part.callId)));
   return { ...keep(conversation, (id) => shown.has(id)), run };
@@ -153,7 +153,7 @@ function addText(conversation: Conversation, id: string, delta: string): Convers
 const RANKS = { writing: 0, taken: 1, asking: 1, ready: 1, settled: 2 } as const;
 
 function show(conversation: Conversation, call: Call): Conversation {
-  // without an id there is nothing that an answer could be addressed to
+  // an answer needs the id of its call
   if (call.id === "") {
     return conversation;
   }
@@ -185,7 +185,7 @@ function settle(conversation: Conversation, id: string, outcome: Outcome): Conve
   return show(conversation, { id, tool: call.tool, phase: "settled", input: writtenInput(call), outcome });
 }
 
-/** Written out whole before an approval and in replays; a text that is cut shows as nothing. */
+/** Sent as a whole before an approval and in replays; text that is cut off is not shown. */
 function writtenInput(call: Call): Input {
   return call.phase === "writing" ? (objectOf(call.text) ?? {}) : (call.input as Input);
 }

@@ -1,4 +1,4 @@
-// A page as a hand, without a chat: hears which calls wait, runs those it has handlers for, and brings the answers of its cards.
+// Lets a page run calls without a chat: follows the open calls, runs those that it has handlers for, and sends the answers of its cards.
 import type { OpenCall } from "@farhand/protocol";
 import type { Call } from "./call.ts";
 import type { HandlerMap } from "./executor.ts";
@@ -11,16 +11,16 @@ import { type FeedEvent, SharedFeed } from "./shared-feed.ts";
 import type { Connection } from "./thread.ts";
 
 export interface ConnectOptions extends HttpOptions, Omit<HandsOptions, "handlers" | "onUnknown"> {
-  /** The only thread whose calls count; those of all threads without it. */
+  /** Only the calls of this thread; by default, those of all threads. */
   readonly thread?: string;
 }
 
 export interface HandState {
-  /** Open calls, the oldest first. One is gone from here once it has its outcome. */
+  /** Open calls, oldest first. A call is removed once it has its outcome. */
   readonly calls: ReadonlyMap<string, Call>;
-  /** What the server says of them: thread, card, deadline, executor. */
+  /** What the server says about them: thread, card, deadline, executor. */
   readonly facts: ReadonlyMap<string, OpenCall>;
-  /** Calls that run in this page now. */
+  /** The ids of the calls that run in this page now. */
   readonly running: ReadonlySet<string>;
   /** Answers by the id of their call or approval. */
   readonly deliveries: ReadonlyMap<string, Delivery>;
@@ -28,7 +28,7 @@ export interface HandState {
 }
 
 /**
- * Listens from now on. Calls that have a handler are run as soon as they may be; the others are left to cards, or to somebody else.
+ * Starts following open calls. Calls with a handler are run as soon as they may be; the others are left to cards, or to somebody else.
  *
  * @example
  * const hand = connect({ url: "/farhand", thread: "t1" }).handle({ open_url: async ({ url }) => ({ url, viewKey: "v" }) });
@@ -44,7 +44,7 @@ export class Hand extends Hands {
   #facts: Facts = new Map();
   #state: HandState | undefined;
   #refusal: Connection | undefined;
-  /** Events that came while the inbox was asked for: it may be older than they are. */
+  /** Events that arrived while the inbox was being loaded: the response may be older. */
   #early: FeedEvent[] | undefined;
   #looks = 0;
 
@@ -60,7 +60,7 @@ export class Hand extends Hands {
     void this.#look(0);
   }
 
-  /** Adds handlers by the names of their tools; they run at once what waits for them. */
+  /** Adds handlers by tool name; they run the calls that are waiting for them. */
   handle(handlers: HandlerMap): this {
     Object.assign(this.#handlers, handlers);
     this.#run();
@@ -86,20 +86,20 @@ export class Hand extends Hands {
     }
   }
 
-  /** Lets go of the connection and of what runs here. The calls go on without this page. */
+  /** Closes the connection and aborts what runs here. The calls stay open on the server. */
   override close(): void {
     super.close();
     this.#feed.close();
   }
 
-  /** What waits now; until it is known, events are kept for afterwards. */
+  /** Loads the calls that wait now; events that arrive meanwhile are applied afterwards. */
   async #look(attempt: number): Promise<void> {
     this.#early ??= [];
     this.#looks += 1;
     const look = this.#looks;
     const answer = await ask(this.http, `/api/inbox${queryOf(this.#thread)}`);
     if (look !== this.#looks || this.end.signal.aborted) {
-      // asked again meanwhile
+      // another request was started meanwhile
       return;
     }
     const facts = answer.kind === "answered" && answer.status === 200 ? factsIn(answer.body) : undefined;
@@ -122,7 +122,7 @@ export class Hand extends Hands {
       }
       return;
     }
-    // one stream may be for several tabs
+    // several tabs may share one stream
     if (this.#thread !== undefined && event.threadId !== this.#thread) {
       return;
     }
@@ -137,7 +137,7 @@ export class Hand extends Hands {
     if (facts === this.#facts) {
       return;
     }
-    // whatever has left is over: its handler may stop
+    // a call that is no longer open is over: its handler may stop
     [...this.#facts.keys()].filter((id) => !facts.has(id)).forEach((id) => this.executor.end(id));
     this.#facts = facts;
     this.#run();

@@ -1,5 +1,5 @@
-// Runs calls that have a handler in this page: each once in its life, and only after the server said that it is ours.
-// Must not know how answers travel.
+// Runs the calls that have a handler in this page, each once per page load, and only after the server has confirmed the take. Must not
+// know how answers are sent.
 import type { Outcome } from "@farhand/protocol";
 import { type Answer, ask, type Http } from "./http.ts";
 import type { Call, Input } from "./call.ts";
@@ -7,31 +7,31 @@ import { backOff, Timers } from "./wait.ts";
 
 export interface HandlerContext {
   readonly callId: string;
-  /** Fires when nobody waits for the output any more. */
+  /** Aborted when nobody waits for the output any more. */
   readonly signal: AbortSignal;
 }
 
-/** Takes the input of its own tool, which the server has checked: `farhand types` knows which one that is. */
+/** Takes the input of its own tool, which the server has checked: `farhand types` generates the types. */
 export type Handler = (input: never, context: HandlerContext) => unknown;
 
 export type HandlerMap = Readonly<Record<string, Handler>>;
 
-/** A frontend call without a handler: answer it with a failure, leave it to a card, or leave it to somebody else. */
+/** What to do with a frontend call without a handler: answer it with a failure, leave it to a card, or leave it to somebody else. */
 export type OnUnknown = "fail" | "card" | "leave";
 
 export interface ExecutorOptions {
   readonly http: Http;
   readonly handlers: HandlerMap;
   readonly onUnknown: OnUnknown;
-  /** The page's name at the server, fresh in each life of the page. */
+  /** The page's name at the server, a new one for each page load. */
   readonly clientId: string;
   readonly settle: (call: Call, outcome: Extract<Outcome, { kind: "success" | "failure" }>) => void;
   readonly onChange: () => void;
-  /** How long after "taken" to ask again: the page that took it may be gone. */
+  /** When to try again after "taken": the page that took the call may be gone. */
   readonly askAgainMs?: number | undefined;
-  /** The calls that were run here, or are about to be; all of them, unless somebody else remembers. */
+  /** The calls that were run here, or are about to be; by default, all of them are remembered. */
   readonly seen?: Pick<Set<string>, "has" | "add">;
-  /** How a call is taken, and kept while it runs; on the ack wire, unless told otherwise. */
+  /** How a call is taken, and kept while it runs; by default, on the ack protocol. */
   readonly take?: ((callId: string, isRenewal: boolean) => Promise<Answer>) | undefined;
 }
 
@@ -47,7 +47,7 @@ export class Executor {
     this.#seen = options.seen ?? new Set();
   }
 
-  /** The calls that run in this page now. */
+  /** The ids of the calls that run in this page now. */
   get running(): ReadonlySet<string> {
     return this.#running;
   }
@@ -56,7 +56,7 @@ export class Executor {
     return handlerOf(this.options.handlers, tool) !== undefined;
   }
 
-  /** Every state of every call may be shown here, as often as you like. `frontend`: nobody but a page runs it. */
+  /** Pass it every state of every call, as often as you like. `frontend`: only a page can run it. */
   see(call: Call, { frontend }: { frontend: boolean }): void {
     if (call.phase === "settled") {
       this.end(call.id);
@@ -72,7 +72,7 @@ export class Executor {
     }
   }
 
-  /** Nobody waits for this call any more. */
+  /** Nobody waits for this call any more: aborts its handler. */
   end(id: string): void {
     this.#timers.clear(id);
     this.#open.get(id)?.abort();
@@ -118,16 +118,16 @@ export class Executor {
     this.options.onChange();
     this.#renew(call.id);
     const outcome = await outcomeOf(() => handler(input as never, { callId: call.id, signal }));
-    // aborted: the call has its outcome, or the page is closed
+    // if it was aborted, the call has its outcome already, or the page is closed
     if (!signal.aborted) {
       this.options.settle(call, outcome);
-      // done, not given up: its signal does not fire
+      // first, so that `end` does not abort the signal of a handler that has finished
       this.#open.delete(call.id);
       this.end(call.id);
     }
   }
 
-  /** Undefined when the answer is final; somebody else's take may lapse, and the server may come back. */
+  /** Milliseconds until the next attempt; undefined if the answer is final. Somebody else's take may lapse, and the server may come back. */
   #whenAgain(answer: Answer, attempt: number): number | undefined {
     if (answer.kind === "unreachable" || answer.status >= 500) {
       return backOff(attempt);
@@ -149,7 +149,7 @@ export class Executor {
   }
 }
 
-/** Own properties only: a tool called `constructor` has no handler unless the page wrote one. */
+/** The page's handler for this tool. Own properties only: a tool called `constructor` has no handler unless the page wrote one. */
 function handlerOf(handlers: HandlerMap, tool: string): Handler | undefined {
   const found = Object.hasOwn(handlers, tool) ? handlers[tool] : undefined;
   return typeof found === "function" ? found : undefined;
@@ -158,7 +158,7 @@ function handlerOf(handlers: HandlerMap, tool: string): Handler | undefined {
 async function outcomeOf(run: () => unknown): Promise<{ kind: "success"; output: unknown } | { kind: "failure"; error: string }> {
   try {
     const output = (await run()) ?? null;
-    // what JSON cannot hold must fail here, where its cause can be told
+    // encoded here, so that a value that JSON cannot represent becomes a failure with its reason
     if (JSON.stringify(output) === undefined) {
       return { kind: "failure", error: `The handler returned a ${typeof output}, which is not JSON.` };
     }

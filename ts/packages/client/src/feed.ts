@@ -1,18 +1,18 @@
-// What happens in the threads of a person: for those that nobody streams, and for lists of them.
+// The events of a person's threads: for threads whose stream is not open, and for lists of threads.
 import type { Http } from "./http.ts";
 import { accepted, answered, events, type ServerEvent } from "./sse.ts";
 
 export interface FeedOptions {
-  /** The id of the last event that was read; everything after it, otherwise what happens from now on. */
+  /** The id of the last event that was read: everything after it follows. Without it, only new events. */
   readonly after?: string | undefined;
-  /** The only thread to hear of. */
+  /** Only the events of this thread. */
   readonly thread?: string | undefined;
   readonly signal: AbortSignal;
-  /** From now on nothing is missed. */
+  /** Called once the stream is open: from then on no event is missed. */
   readonly onOpen: () => void;
 }
 
-/** Ends when the connection does; one that breaks or is refused throws. */
+/** Reads events until the connection ends; throws if it breaks or is refused. */
 export async function* readFeed(http: Http, { after, thread, signal, onOpen }: FeedOptions): AsyncGenerator<ServerEvent, void> {
   const asking = after === undefined ? {} : { headers: { "last-event-id": after } };
   const body = await accepted(await answered(http, `/api/events${queryOf(thread)}`, asking, signal));

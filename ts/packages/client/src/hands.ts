@@ -1,5 +1,5 @@
-// What a page does with calls, whichever way it hears of them: it runs those that it has handlers for, and brings answers and
-// approvals. Must not know where calls come from.
+// What a page does with calls, however it learns of them: runs those that it has handlers for, and sends answers and approvals. Must not
+// know where calls come from.
 import type { Ack, ApproveRequest, Outcome } from "@farhand/protocol";
 import { Executor, type HandlerMap, type OnUnknown } from "./executor.ts";
 import type { Http } from "./http.ts";
@@ -14,17 +14,17 @@ export interface Decision {
   readonly scope?: "once" | "thread";
 }
 
-/** What a page or a person can answer a call with. */
+/** How a page or a person can answer a call. */
 export type AnswerOutcome = Extract<Outcome, { kind: "success" | "failure" }>;
 
 export interface HandsOptions {
   readonly handlers?: HandlerMap;
-  /** A frontend call without a handler: it fails, unless told otherwise. */
+  /** What to do with a frontend call without a handler; by default, it fails. */
   readonly onUnknown?: OnUnknown;
-  /** Where answers outlive a reload: the page's session, unless told otherwise; null for nowhere. */
+  /** Where answers are kept across a reload; by default, `sessionStorage`. Null: they are not kept. */
   readonly storage?: AnswerStorage | null;
   readonly backOff?: (attempt: number) => number;
-  /** How long after "taken" to ask again: the page that took it may be gone. */
+  /** When to try again after "taken": the page that took the call may be gone. */
   readonly askAgainMs?: number;
 }
 
@@ -33,7 +33,7 @@ export class Hands {
   protected readonly outbox: Outbox;
   protected readonly backOff: (attempt: number) => number;
   protected readonly timers = new Timers();
-  /** Fires when the page lets go of it. */
+  /** Aborted when the page closes this object. */
   protected readonly end = new AbortController();
   readonly #listeners = new Set<() => void>();
 
@@ -60,18 +60,19 @@ export class Hands {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Answers a call as a person does: what does not fit its tool is refused and can be changed. The first answer to a call goes out; false if it has one. */
+  /** Answers a call as a person does: an output that does not match the tool's schema is refused and can be changed. Only the first
+   * answer is sent; returns false if there is one already. */
   answer(callId: string, outcome: AnswerOutcome, how: Pick<Ack, "onlyIfFits"> = { onlyIfFits: true }): boolean {
     const told = outcome.kind === "success" ? ({ status: "success", output: outcome.output ?? null } as const) : ({ status: "failed", errorText: outcome.error } as const);
     return this.#put(callId, "ack", { toolCallId: callId, ...told, ...how } satisfies Ack);
   }
 
-  /** Answers an approval, only ever for a person who has decided. */
+  /** Answers an approval. Call it only for a person who has decided. */
   approve(approvalId: string, decision: Decision): boolean {
     return this.#put(approvalId, "approve", { approvalId, ...decision } satisfies ApproveRequest);
   }
 
-  /** For an answer that is not delivered, by the id of its call or approval: try at once, or take it back and change it. */
+  /** Sends an undelivered answer now, by the id of its call or approval; `discard` takes it back so that it can be changed. */
   retry(id: string): void {
     this.outbox.retry(id);
   }
@@ -84,7 +85,7 @@ export class Hands {
     this.outbox.retryAll();
   }
 
-  /** Lets go of what runs here, and of answers on their way; those that are kept stay kept. */
+  /** Aborts what runs here, and stops sending answers; those in storage stay there. */
   close(): void {
     this.end.abort();
     this.executor.close();
@@ -96,7 +97,7 @@ export class Hands {
     return this.outbox.put({ id, path: `/api/tools/${verb}`, body: JSON.stringify(answer) });
   }
 
-  /** With an id: how the answer to this call or approval fares. */
+  /** With an id: the delivery of the answer to this call or approval has changed. */
   protected changed(_id?: string): void {
     this.#listeners.forEach((listener) => listener());
   }
@@ -106,7 +107,7 @@ export function storageOf(storage: AnswerStorage | null | undefined): AnswerStor
   try {
     return storage === null ? undefined : (storage ?? globalThis.sessionStorage);
   } catch {
-    // pages without an origin of their own may not even look at it
+    // a page with an opaque origin must not even read the property
     return undefined;
   }
 }

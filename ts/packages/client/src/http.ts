@@ -1,13 +1,13 @@
-// One JSON request and what came of it. Decides nothing about repeating it.
+// Sends one JSON request and returns its result. Does not decide whether to repeat it.
 import { parsed } from "./json.ts";
 import { SILENCE_MS } from "./wait.ts";
 
 export interface Http {
-  /** Where the server is; empty for the page's own. */
+  /** The address of the server; empty for the page's own. */
   readonly url: string;
   readonly fetch: typeof fetch;
   readonly headers: Readonly<Record<string, string>>;
-  /** Another value after each sign-in; empty if the page cannot tell. */
+  /** A value that changes with each sign-in; empty if the page does not know. */
   readonly signIn: () => string;
   readonly silenceMs: number;
 }
@@ -17,9 +17,9 @@ export interface HttpOptions {
   /** For pages that sign their requests. */
   readonly fetch?: typeof fetch;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Names the sign-in of this moment, not its secret: an approval is not repeated under another one. farhand's own, unless told otherwise. */
+  /** Identifies the current sign-in, without its secret: an approval is not sent again under another one. By default, farhand's own. */
   readonly signIn?: () => string;
-  /** A connection on which nothing came for so long is taken for lost; 35 s, two keep-alives of the server and a little more. */
+  /** A connection without data for this long counts as lost; by default 35 s, two keep-alive intervals of the server and a margin. */
   readonly silenceMs?: number;
 }
 
@@ -28,27 +28,27 @@ export type Answer =
   | { readonly kind: "unreachable" };
 
 export function httpOf({ url = "", fetch = globalThis.fetch, headers = {}, signIn = ownSignIn, silenceMs = SILENCE_MS }: HttpOptions): Http {
-  // bound: a browser's fetch does not run as the method of another object
+  // bound, because a browser's fetch must not be called as a method of another object
   return { url: url.replace(/\/$/, ""), fetch: (input, init) => fetch(input, init), headers, signIn, silenceMs };
 }
 
-/** The cookie that lets a page in cannot be read; beside it stands one that says which sign-in it is of. */
+/** The cookie that authenticates cannot be read; a second one identifies the sign-in. */
 function ownSignIn(): string {
   try {
     return String(document.cookie.match(/farhand_\d+_sign_in=[^;]+/g) ?? "");
   } catch {
-    // no page, or one without an origin of its own
+    // not in a page, or in one with an opaque origin
     return "";
   }
 }
 
 export interface Asking {
-  /** Posted as JSON; without it nothing is. */
+  /** Sent as JSON; without it, the request has no body. */
   readonly body?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
-  /** POST with a body, GET without one, unless told otherwise. */
+  /** By default POST with a body, otherwise GET. */
   readonly method?: "DELETE";
-  /** Is sent although the page closes. */
+  /** The request is sent even if the page closes. */
   readonly keepalive?: boolean;
 }
 
@@ -57,7 +57,7 @@ export function request(http: Http, { body, headers, ...more }: Asking, signal: 
   return { ...(body === undefined ? {} : { method: "POST", body }), ...more, headers: { ...http.headers, ...json, ...headers }, signal };
 }
 
-/** How long an answer is waited for: a large request takes its time, on a slow line 16 bytes in a millisecond. */
+/** How long to wait for a response: large requests take longer, and a slow connection sends 16 bytes per millisecond. */
 export function patienceOf({ silenceMs }: Http, body: string | undefined): number {
   return Math.ceil(silenceMs + (body?.length ?? 0) / 16);
 }
@@ -72,12 +72,12 @@ export async function ask(http: Http, path: string, body?: string, how?: Pick<As
   }
 }
 
-/** How long the server asks to be left alone; 0 if it does not say. */
+/** How long the server asks to wait, in milliseconds; 0 if it does not. */
 export function retryAfterOf({ headers }: Response): number {
   return (Number(headers.get("retry-after")) || 0) * 1_000;
 }
 
-/** What a refusal says about itself, whichever face it comes from. */
+/** The reason in a refusal, from any face of the server. */
 export function reasonOf(body: unknown): string {
   const { error, detail, reason } = (body ?? {}) as { error?: unknown; detail?: unknown; reason?: unknown };
   const message = (error as { message?: unknown } | undefined)?.message;

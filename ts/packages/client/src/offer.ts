@@ -1,18 +1,18 @@
-// A page as a program that offers tools of its own: for as long as the page is there, and no longer.
+// Lets a page offer tools of its own, as a program does, for as long as it is open.
 import { httpOf, type HttpOptions } from "./http.ts";
 import { Program, type ProgramEnd, type ProgramTool } from "./program.ts";
 
 export interface OfferOptions extends HttpOptions {
-  /** The name of this page, 1 to 64 letters, digits, `_` or `-`. Of two pages with one name the newer one is asked. */
+  /** The name of this page: 1 to 64 letters, digits, `_` or `-`. If two pages have the same name, the newer one gets the calls. */
   readonly clientID: string;
   readonly tools: Readonly<Record<string, ProgramTool>>;
   /** How long the server keeps the tools while the connection is lost; its default is 5 s. */
   readonly graceSec?: number;
-  /** How many handlers run at a time; 16, unless told otherwise. */
+  /** The maximum number of concurrent handlers; 16 by default. */
   readonly atOnce?: number;
 }
 
-/** `offered`: the server can reach this page. `away`: it is tried again. Else it has ended, and why. */
+/** `offered`: the server can reach this page. `away`: disconnected, and reconnecting. Otherwise it has ended, with the reason. */
 export type OfferState = { readonly state: "offered" | "away" } | { readonly state: "ended"; readonly end: ProgramEnd };
 
 export function offer(options: OfferOptions): Offer {
@@ -29,7 +29,7 @@ export class Offer {
   constructor(private readonly options: OfferOptions) {
     const { signal } = this.#page;
     globalThis.addEventListener?.("pagehide", () => this.#program?.leave(), { signal });
-    // the browser kept the page, and somebody went back to it: that is another life
+    // restored from the browser's back/forward cache: start again
     globalThis.addEventListener?.("pageshow", (event) => (event as PageTransitionEvent).persisted && this.#begin(), { signal });
     this.#begin();
   }
@@ -39,7 +39,7 @@ export class Offer {
     return this.#state;
   }
 
-  /** The calls that run in this page now. */
+  /** The ids of the calls that run in this page now. */
   get running(): ReadonlySet<string> {
     return this.#program?.running ?? new Set();
   }
@@ -49,7 +49,7 @@ export class Offer {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** What is under way may finish; then the tools are withdrawn. */
+  /** Running handlers may finish; then the tools are unregistered. */
   async stop(): Promise<void> {
     this.#page.abort();
     this.#program?.stop();

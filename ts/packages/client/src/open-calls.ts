@@ -1,11 +1,11 @@
-// The calls that wait for somebody, and how each event of the feed changes them. Pure: no wire, no handlers.
+// The open calls, and how each event of the feed changes them. Pure: no wire, no handlers.
 import { isOpenCall, type OpenCall } from "@farhand/protocol";
 import type { Call } from "./call.ts";
 import type { FeedEvent } from "./shared-feed.ts";
 
 export type Facts = ReadonlyMap<string, OpenCall>;
 
-/** What events tell of calls, as far as it counts here. Times are seconds. */
+/** The fields of events that are used here. Times are in seconds. */
 interface CallEvent extends FeedEvent {
   readonly callId: string;
   readonly at: number;
@@ -18,18 +18,18 @@ interface CallEvent extends FeedEvent {
   readonly card: string | null;
 }
 
-/** What the server says of an open call, as a call in its phase. One that somebody has taken may be let go of again. */
+/** The state of an open call as the server reports it. A take may be released again. */
 export function callOf({ callId: id, tool, input, approvalId }: OpenCall): Call {
   return approvalId === undefined ? { id, tool, input, phase: "ready" } : { id, tool, input, phase: "asking", approvalId };
 }
 
-/** The answer of `GET /api/inbox`; undefined if it is none. */
+/** Parses the response of `GET /api/inbox`; undefined if it is not one. */
 export function factsIn(inbox: unknown): Facts | undefined {
   const calls = (inbox as { calls?: unknown } | undefined)?.calls;
   return Array.isArray(calls) ? new Map(calls.filter(isOpenCall).map((call) => [call.callId, call])) : undefined;
 }
 
-/** The same map if the event is about something else. */
+/** Returns the same map if the event does not concern it. */
 export function follow(facts: Facts, event: FeedEvent): Facts {
   const told = event as CallEvent;
   const known = facts.get(told.callId);
@@ -49,12 +49,12 @@ export function follow(facts: Facts, event: FeedEvent): Facts {
   }
 }
 
-/** Of an approval an event says too little: what it would run with, the inbox says. */
+/** An event about an approval does not say what the call would run with, but the inbox does. */
 export function asksForMore(event: FeedEvent): boolean {
   return event.type === "call-opened" && (event as CallEvent).phase === "asking";
 }
 
-/** The server runs its own tools; what is left waits for a page or a program. */
+/** Whether it waits for a page or a program: the server runs its own tools. */
 function isForSomebody({ phase, executor }: Pick<CallEvent, "phase" | "executor">): boolean {
   return phase !== "asking" && phase !== "settled" && executor !== "server";
 }

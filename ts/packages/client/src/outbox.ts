@@ -1,18 +1,18 @@
-// Answers on their way. Owns each one until the server has given a receipt for it, also over a reload; must not know
-// what an answer means.
+// Answers that are being sent. Owns each one until the server has returned a receipt for it, even across a reload; must not know what an
+// answer means.
 import { isAckReply } from "@farhand/protocol";
 import { type Answer, ask, type Http, reasonOf } from "./http.ts";
 import { parsed } from "./json.ts";
 import { backOff, Timers } from "./wait.ts";
 
-/** An answer as it is sent: the same payload each time. `id` is the call's or the approval's. */
+/** An answer as it is sent: the payload never changes. `id` is that of the call or of the approval. */
 export interface PendingAnswer {
   readonly id: string;
   readonly path: string;
   readonly body: string;
 }
 
-/** When, for which server and under which sign-in it was given, and what the server said to it, if that was a refusal. */
+/** When the answer was given, for which server and under which sign-in, and the server's response if it was refused. */
 interface StoredAnswer extends PendingAnswer {
   readonly url: string;
   readonly at: number;
@@ -20,12 +20,12 @@ interface StoredAnswer extends PendingAnswer {
   readonly refused?: Refusal;
 }
 
-/** A yes or no is not repeated for longer: what a person meant a minute ago, they are asked again. */
+/** An approval or a denial is not sent again after this time: the person is asked again instead. */
 const APPROVAL_HOLDS_MS = 60_000;
 
 /**
- * `refused` waits for a person; with status 0 this page itself did not send it any more. `settled` is what the server keeps:
- * with `mine` it is this very answer, else somebody was first or it is too late.
+ * `refused` waits for a person; with status 0, this page stopped sending it. `settled` is the outcome that the server has: with `mine` it
+ * is this answer, otherwise somebody else was first or it was too late.
  */
 export type Delivery =
   | { readonly state: "sending" }
@@ -40,15 +40,15 @@ export type AnswerStorage = Pick<Storage, "getItem" | "setItem" | "removeItem" |
 
 export interface OutboxOptions {
   readonly http: Http;
-  /** Where answers outlive a reload; without it they live as long as the page. */
+  /** Where answers are kept across a reload; without it they are kept in memory. */
   readonly storage?: AnswerStorage | undefined;
   readonly backOff?: ((attempt: number) => number) | undefined;
   readonly onChange: (id: string) => void;
-  /** How an answer is sent and its receipt read; on the ack wire, unless told otherwise. */
+  /** How an answer is sent and its receipt read; by default, on the ack protocol. */
   readonly send?: (answer: PendingAnswer) => Promise<Answer>;
 }
 
-/** Answers that were taken back, as they were sent. Every outbox of the page may have found them in the storage. */
+/** Answers that were discarded, as they were sent. Every outbox of the page may have loaded them from storage. */
 const RETRACTED = new Set<string>();
 
 export class Outbox {
@@ -62,15 +62,15 @@ export class Outbox {
     return this.#deliveries;
   }
 
-  /** What has no receipt yet, oldest first: somebody may want to see what it says. */
+  /** Answers without a receipt, oldest first, for a page that shows them. */
   get pending(): Iterable<PendingAnswer> {
     return this.#pending.values();
   }
 
-  /** Sends what a former life of the page could not deliver; not what was refused, and no approval of another sign-in. */
+  /** Sends what was not delivered before a reload, except for refused answers and approvals of another sign-in. */
   recover(): void {
     for (const answer of storedAnswers(this.options.storage)) {
-      // a page may have threads of several servers: an answer is for the one that asked
+      // a page may have threads of several servers: an answer goes to the one that asked
       if (answer.url === this.options.http.url && this.#isFree(answer)) {
         this.#pending.set(answer.id, answer);
         answer.refused ? this.#refuse(answer, answer.refused) : void this.#send(answer, 0);
@@ -78,7 +78,7 @@ export class Outbox {
     }
   }
 
-  /** The first answer to a call is the one that goes out: false if there is one already. */
+  /** Only the first answer to a call is sent: returns false if there is one already. */
   put(answer: PendingAnswer): boolean {
     if (!this.#isFree(answer)) {
       return false;
@@ -96,10 +96,10 @@ export class Outbox {
     return !this.#pending.has(id) && this.#deliveries.get(id)?.state !== "settled";
   }
 
-  /** Sends at once what waits for its next attempt, or what was refused. */
+  /** Sends immediately what waits for its next attempt, or what was refused. */
   retry(id: string): void {
     const answer = this.#pending.get(id);
-    // one that is on its way is not sent twice; of one that has its receipt there is none
+    // not if it is being sent at this moment; and if it has its receipt, there is no delivery
     if (answer !== undefined && this.#deliveries.get(id)?.state !== "sending") {
       this.#timers.clear(id);
       void this.#send(answer, 0);
@@ -110,7 +110,7 @@ export class Outbox {
     this.#pending.forEach((_, id) => this.#deliveries.get(id)?.state === "undelivered" && this.retry(id));
   }
 
-  /** Takes an answer back that is not on its way at this moment; it may have arrived all the same. */
+  /** Discards an answer that is not being sent at this moment; it may still have arrived. */
   discard(id: string): boolean {
     if (this.#deliveries.get(id)?.state === "sending") {
       return false;
@@ -122,7 +122,7 @@ export class Outbox {
     return true;
   }
 
-  /** Ends all attempts; what is kept stays kept. */
+  /** Ends all attempts; answers in storage stay there. */
   close(): void {
     this.#timers.close();
     this.#pending.clear();
@@ -162,13 +162,13 @@ export class Outbox {
     this.options.onChange(id);
   }
 
-  /** Whether it may still be sent without another press. */
+  /** Whether it may be sent without asking the person again. */
   #holds(answer: StoredAnswer): boolean {
     const age = Date.now() - answer.at;
     return !isApproval(answer) || (age >= 0 && age < APPROVAL_HOLDS_MS && answer.signIn === this.options.http.signIn());
   }
 
-  /** An approval that was not taken is forgotten, and asked for again; another answer is kept for whoever wants to try it again. */
+  /** A refused approval is dropped, so that the person is asked again; any other answer is kept so that it can be retried. */
   #refuse(answer: StoredAnswer, refused: Refusal): void {
     isApproval(answer) ? this.#forget(answer.id) : keep(this.options.storage, answer.id, { ...answer, refused });
     this.#tell(answer.id, refused);
@@ -204,7 +204,7 @@ function deliveryOf(status: number, body: unknown): Delivery {
   if (status < 300 && isAckReply(body) && body.ok) {
     return { state: "settled", mine: true };
   }
-  // the server knows the call and says what became of it: nothing would change by sending again
+  // the server knows the call and has answered: sending again would change nothing
   if (ENDS.includes(status) && isAckReply(body) && body.reason !== "not_approved") {
     return { state: "settled", mine: false, reason: body.reason ?? "unknown", outcome: body.status };
   }
@@ -225,16 +225,16 @@ function storedAnswers(storage: AnswerStorage | undefined): StoredAnswer[] {
 
 function storedAnswerOf(text: string): StoredAnswer | undefined {
   const answer = (parsed(text) ?? {}) as StoredAnswer;
-  // only where answers go: whoever can write to the storage must not choose an address. A page that cannot tell one sign-in
-  // from another does not know whose yes it would repeat
+  // the storage holds no address to send to: whoever can write to it must not choose one. If a page cannot tell sign-ins apart, it does
+  // not know who gave an approval
   return typeof answer.body === "string" && PATHS.includes(answer.path) ? { ...answer, signIn: answer.signIn || "unknown" } : undefined;
 }
 
-/** Without an answer the one of this id is forgotten. */
+/** Stores the answer; without one, removes the answer with this id. */
 function keep(storage: AnswerStorage | undefined, id: string, answer?: StoredAnswer): void {
   try {
     answer ? storage?.setItem(PREFIX + id, JSON.stringify(answer)) : storage?.removeItem(PREFIX + id);
   } catch {
-    // full or forbidden: the answer still lives as long as the page
+    // full or forbidden: the answer is still kept in memory
   }
 }

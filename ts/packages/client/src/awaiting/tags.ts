@@ -1,15 +1,15 @@
-// The tags of the awaiting wire, one frame at a time. A tag of ours is always whole and alone in its frame.
+// Parses the tags of the awaiting protocol, frame by frame. Each of its tags fills a frame of its own.
 import { type AwaitedTool, isAwaitedTool, isMetaInit, type MetaInit } from "@farhand/protocol";
 
 export type AwaitingEvent =
   | { readonly type: "meta"; readonly meta: MetaInit }
   | { readonly type: "pause"; readonly calls: readonly AwaitedTool[] }
-  /** A pause tag that cannot be read: show it, and ask for the stream again. Nothing was executed. */
+  /** A pause tag that cannot be parsed: show the error, and request the stream again. Nothing was executed. */
   | { readonly type: "unreadable"; readonly text: string }
   | { readonly type: "ignored"; readonly callIds: readonly string[] }
   | { readonly type: "gap" }
   | { readonly type: "error"; readonly code: string; readonly message: string }
-  /** What the model says, in the format of the stream, as it came. */
+  /** The model's output, in the format of the stream, as it arrived. */
   | { readonly type: "content"; readonly text: string };
 
 const TAG = /^<(meta_init|awaiting_frontend_tools|ignored_tool_results|stream_gap|content-block-error)\b/;
@@ -37,7 +37,7 @@ export function readTag(frame: string): AwaitingEvent {
   }
 }
 
-/** Ids must be there and be unlike: an answer is addressed to nothing else. */
+/** Ids must be present and unique, since an answer is addressed by its id. */
 function isPause(data: unknown): data is AwaitedTool[] {
   if (!Array.isArray(data) || data.length === 0 || !data.every(isAwaitedTool)) {
     return false;

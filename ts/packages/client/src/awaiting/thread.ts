@@ -1,4 +1,4 @@
-// A thread on the awaiting wire: the response ends at a pause, and goes on when every call of it is answered.
+// A thread on the awaiting protocol: the response ends at a pause, and continues once every call of the pause is answered.
 import type { AwaitedTool, ToolResultsRequest } from "@farhand/protocol";
 import type { HandlerMap } from "../executor.ts";
 import { type Http, httpOf, type HttpOptions } from "../http.ts";
@@ -9,9 +9,9 @@ import { type AwaitingEvent, readTag } from "./tags.ts";
 
 export interface AwaitingOptions extends HttpOptions {
   readonly handlers: HandlerMap;
-  /** Asks a person about a call that needs a yes; without it every such call is denied. */
+  /** Asks a person about a call that needs approval; without it, every such call is denied. */
   readonly approve?: (call: AwaitedTool) => boolean | Promise<boolean>;
-  /** The thread to go on with; a new one otherwise. */
+  /** The thread to continue; by default, a new one. */
   readonly threadId?: string;
   readonly backOff?: (attempt: number) => number;
 }
@@ -35,13 +35,13 @@ export class AwaitingThread {
     return this.#threadId;
   }
 
-  /** Everything that is said until the answer ends, over all its pauses. A pause that cannot be read ends it, too. */
+  /** Yields all events until the answer ends, across its pauses. A pause that cannot be parsed ends it as well. */
   run(prompt: string): AsyncGenerator<AwaitingEvent, void> {
     const named = this.#threadId === undefined ? {} : { agent_uuid: this.#threadId };
     return this.#follow({ path: "/agent/run", body: JSON.stringify({ user_prompt: prompt, ...named }) });
   }
 
-  /** Reads the current run once more from its start, and goes on: after a reload, or a pause that could not be read. */
+  /** Reads the current run again from its start and continues: after a reload, or after a pause that could not be parsed. */
   retry(): AsyncGenerator<AwaitingEvent, void> {
     this.#position = undefined;
     return this.#follow(this.#rest());
@@ -58,7 +58,7 @@ export class AwaitingThread {
     }
   }
 
-  /** The frames of one response; a cut is read on from its position. */
+  /** Yields the frames of one response; after a cut it continues from its position. */
   async *#frames(first: Request): AsyncGenerator<AwaitingEvent, void> {
     let request = first;
     for (let attempt = 0; ; attempt += 1) {
@@ -95,7 +95,7 @@ export class AwaitingThread {
     throw new Cut();
   }
 
-  /** What to ask for after a failure; undefined if it is final. A new thread that was never named cannot be read on. */
+  /** The request to make after a failure; undefined if the failure is final. A new thread whose id never arrived cannot be resumed. */
   #after(error: unknown, request: Request): Request | undefined {
     const isResult = request.path === "/agent/tool_results";
     const isRepeated = isResult && error instanceof Refused && error.status === 409 && /repeated/i.test(error.message);
@@ -105,7 +105,7 @@ export class AwaitingThread {
     if (!(error instanceof Cut)) {
       return undefined;
     }
-    // equal results are applied once, so they may be posted again; a message may not
+    // the same results are applied once, so they may be sent again; a message may not
     return isResult ? request : this.#threadId === undefined || this.#position === undefined ? undefined : this.#rest();
   }
 
@@ -119,7 +119,7 @@ export class AwaitingThread {
     return { path: "/agent/tool_results", body };
   }
 
-  /** Once in the life of the page, also when the pause is read again. */
+  /** The outcome of the call, computed once per page load, even if the pause is read again. */
   async #answer(call: AwaitedTool): Promise<ToolResult> {
     const known = this.#done.get(call.tool_use_id);
     const result = known ?? (await this.#result(call));
@@ -135,7 +135,7 @@ export class AwaitingThread {
     const yes = call.needs_approval === true ? { approved: true } : {};
     const handler = Object.hasOwn(this.options.handlers, call.name) ? this.options.handlers[call.name] : undefined;
     if (typeof handler !== "function") {
-      // a server tool behind an approval needs the yes alone
+      // a server tool that was approved needs no result
       return call.needs_approval === true ? { ...id, ...yes } : { ...id, content: `This page has no handler for "${call.name}".`, is_error: true };
     }
     try {
