@@ -42,7 +42,7 @@ function callsOfLastStep(message: AnswerableMessage | undefined): readonly Answe
   return message.parts.slice(start + 1).filter((part) => toolOf(part) !== undefined);
 }
 
-/** Whether only this page can have added this answer: if there is none, there is nothing to send. */
+/** Whether the answer to this call is one that only this page can have given: without one there is nothing to send. */
 function answeredHere(call: AnswerablePart, here: ReadonlySet<string>): boolean {
   return call.state === "approval-responded" || (finished(call) && here.has(toolOf(call) ?? ""));
 }

@@ -32,7 +32,7 @@ const JOURNALLED_MS = 200;
 class NotYet extends Cut {}
 
 export class LiveTransport<Message extends UIMessage = UIMessage> implements ChatTransport<Message> {
-  /** The first connection of `reconnectToStream` delivers the whole message. */
+  /** The stream of `reconnectToStream` repeats the whole message. */
   readonly resumeStreamIsReplay = true;
   readonly #transport: Transport;
   readonly #backOff: (attempt: number) => number;
@@ -142,7 +142,7 @@ export class LiveTransport<Message extends UIMessage = UIMessage> implements Cha
               // the newest text may not be in the journal yet: the position may be known a moment later
               const isNew = unknown !== position;
               unknown = position;
-              throw isNew ? new NotYet(JOURNALLED_MS) : new Replay("The answer has to be read anew.");
+              throw isNew ? new NotYet(JOURNALLED_MS) : new Replay("The answer has to be read again from its start.");
             }
             position = frame.position ?? position;
             attempt = 0;

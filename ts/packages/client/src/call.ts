@@ -89,7 +89,7 @@ export function reduce(conversation: Conversation, chunk: Chunk): Conversation {
   }
 }
 
-/** The input of a call as far as it is complete; undefined while the model writes it. */
+/** The input of a call; undefined while the model is still writing it. */
 export function inputOf(call: Call): unknown {
   return call.phase === "writing" ? undefined : call.input;
 }

@@ -225,8 +225,8 @@ function storedAnswers(storage: AnswerStorage | undefined): StoredAnswer[] {
 
 function storedAnswerOf(text: string): StoredAnswer | undefined {
   const answer = (parsed(text) ?? {}) as StoredAnswer;
-  // the storage holds no address to send to: whoever can write to it must not choose one. If a page cannot tell sign-ins apart, it does
-  // not know who gave an approval
+  // only known paths: whoever can write to the storage must not choose an address. An answer without a sign-in belongs to an unknown one,
+  // so an approval is never sent again under it
   return typeof answer.body === "string" && PATHS.includes(answer.path) ? { ...answer, signIn: answer.signIn || "unknown" } : undefined;
 }
 

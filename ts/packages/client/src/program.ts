@@ -1,5 +1,5 @@
-// A party that runs tools for an assistant elsewhere: registers them, listens, runs each call once, sends every result until its receipt,
-// and leaves cleanly. What `offer()` and `@farhand/node` share; must not know which of them it is.
+// A program, or a page, that runs tools for an assistant elsewhere: registers them, listens for calls, runs each call once, and sends
+// every result until it has a receipt. Shared by `offer()` and `@farhand/node`; must not know which of them uses it.
 import type { ClientToolProgress, ClientToolResult, OfferedTool, RegisterTools, ToolRequest, UnregisterTools } from "@farhand/protocol";
 import { Executor, type Handler, type HandlerContext } from "./executor.ts";
 import { type Answer, ask, type Http, reasonOf } from "./http.ts";
@@ -14,19 +14,20 @@ export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface ToolContext extends HandlerContext {
   readonly threadId: string;
-  /** Says how far it is, to the people who watch, and renews the deadline. Of what is said in quick succession they see the last. */
+  /** Reports progress to the people who watch the call, and restarts its time limit. Of several reports in quick succession, only the
+   * last one is sent. */
   readonly progress: (text: string) => void;
 }
 
 export interface ToolOptions<S = JsonSchema> {
   readonly description: string;
   readonly parameters: S;
-  /** A JSON Schema of what it returns. */
+  /** A JSON Schema of the result. */
   readonly output?: JsonSchema;
   readonly title?: string;
-  /** How long a call may take, 1 to 86 400; each report of progress begins it anew, up to ten times. The server's default is 30. */
+  /** How long a call may take, 1 to 86 400; each progress report restarts this time, up to ten times. The server's default is 30. */
   readonly timeoutSec?: number;
-  /** A person is asked first, whatever the server's policy says. */
+  /** A person must approve each call, whatever the server's policy. */
   readonly needsApproval?: boolean;
 }
 
@@ -40,21 +41,21 @@ export interface ProgramOptions {
   readonly clientID: string;
   readonly tools: ReadonlyMap<string, ProgramTool>;
   readonly graceSec?: number | undefined;
-  /** How many handlers run at a time; 16, unless told otherwise. */
+  /** The maximum number of concurrent handlers; 16 by default. */
   readonly atOnce?: number | undefined;
-  /** How long handlers may take to finish when the program stops; 5 s, unless told otherwise. */
+  /** How long handlers may take to finish when the program stops; 5 s by default. */
   readonly finishWithinMs?: number | undefined;
-  /** What people are shown beside the result of this call; the model is not. */
+  /** The title and metadata that people see next to the result of this call; the model does not get them. */
   readonly shownBeside?: (callId: string) => Pick<ClientToolResult, "title" | "metadata">;
   readonly onChange: () => void;
 }
 
-/** Why it does not run any more. */
+/** Why the program has ended. */
 export type ProgramEnd = { readonly kind: "stopped" | "superseded" } | { readonly kind: "refused"; readonly status: number; readonly reason: string };
 
 interface Ongoing {
   readonly threadId: string;
-  /** What the server was not told yet. */
+  /** The latest progress text that was not reported yet. */
   said?: string | undefined;
   isReporting?: boolean;
 }
@@ -63,7 +64,7 @@ const INTERRUPTED = "The client program was restarted while it had this call. Wh
 const STOPPED = "The client program was stopped before the call was finished.";
 export const TEXT_BYTES = 256;
 const ERROR_BYTES = 4_096;
-/** A handler may say a thousand things a second; people read two of them. */
+/** A handler may report a thousand times a second; two reports are enough for people. */
 const SAID_EVERY_MS = 500;
 /** The server sends a ping every 30 s. */
 const STREAM_SILENCE_MS = 90_000;
@@ -75,7 +76,7 @@ const LEAVE_WITHIN_MS = 5_000;
 const TAKEN: Answer = { kind: "answered", status: 200, body: true, retryAfterMs: 0 };
 
 export class Program {
-  /** The name of this very program: another one may have been the same client before it. */
+  /** Identifies this process or page: another one may have been the same client before it. */
   readonly #who: { readonly clientID: string; readonly holder: string };
   readonly #offered: readonly OfferedTool[];
   readonly #executor: Executor;
@@ -88,10 +89,10 @@ export class Program {
   readonly #waiters = new Set<() => void>();
   readonly #timers = new Timers();
   readonly #end = new AbortController();
-  /** Ends `run()`, cleanly: what is under way may finish. */
+  /** Ends `run()`; running handlers may finish first. */
   stop: () => void = () => undefined;
   readonly #stopped = new Promise<ProgramEnd>((resolve) => (this.stop = () => resolve({ kind: "stopped" })));
-  /** How many handlers run now. */
+  /** The number of handlers that run now. */
   #busy = 0;
   #isConnected = false;
   #isClosing = false;
@@ -109,7 +110,7 @@ export class Program {
       clientId: clientID,
       settle: ({ id }, outcome) => this.#settle(id, outcome),
       onChange: () => this.#changed(),
-      // it was taken for this program before it was handed out
+      // the server took it for this program before it sent it
       take: async (id, isRenewal) => (isRenewal ? this.#report(id, "") : TAKEN),
       seen: this.#seen,
     });
@@ -120,16 +121,16 @@ export class Program {
     return this.#isConnected;
   }
 
-  /** The calls that run here now. */
+  /** The ids of the calls that run here now. */
   get running(): ReadonlySet<string> {
     return this.#executor.running;
   }
 
-  /** Until it is stopped, or the server says why it cannot go on; then the tools are withdrawn. */
+  /** Serves calls until it is stopped, or the server refuses it permanently; then unregisters the tools. Returns the reason. */
   async run(): Promise<ProgramEnd> {
     const serving = this.#serve(this.#end.signal);
     const end = await Promise.race([serving, this.#stopped]);
-    // with the stream still open: a server that lost it would give up what is under way
+    // while the stream is still open: without it, the server would fail the running calls
     await this.#finish();
     this.#end.abort();
     this.#changed();
@@ -142,7 +143,8 @@ export class Program {
     return end;
   }
 
-  /** At once, from a page that closes. The tools stay for the grace if a result is still on its way: unregistering would overtake it. */
+  /** Stops immediately, for a page that closes. While a result is still being sent, the tools stay registered for the grace period:
+   * unregistering them could arrive first and fail the call. */
   leave(): void {
     if (this.#outbox.deliveries.size === 0) {
       void this.#unregister(undefined, true);
@@ -177,7 +179,7 @@ export class Program {
     return { kind: "stopped" };
   }
 
-  /** One connection, from registration to its loss. `brief`: it brought nothing, so wait a little before the next. */
+  /** One connection, from registration until it is lost. `brief`: nothing arrived, so the next attempt waits a little. */
   async #attend(signal: AbortSignal): Promise<"lost" | "brief" | "superseded"> {
     const line = new AbortController();
     const cut = (): void => line.abort();
@@ -187,7 +189,7 @@ export class Program {
       const { clientID, holder } = this.#who;
       const path = `/client-tools/pending/${clientID}?holder=${holder}`;
       const body = await accepted(await answered(this.options.http, path, {}, line.signal));
-      // a program that was this client before may have withdrawn the tools since they were registered
+      // a program that was this client before may have unregistered the tools since they were registered
       await this.#agree();
       this.#connected(true);
       return await this.#hear(body);
@@ -229,7 +231,7 @@ export class Program {
     }
   }
 
-  /** Begins with a call that is new; one that is known is under way or answered. */
+  /** Starts a call that is new; a known one is running or answered. */
   #begin({ requestID: id, sessionID, tool, input, again }: ToolRequest): void {
     if (this.#isClosing || this.#seen.has(id) || this.#ongoing.has(id) || this.#outbox.deliveries.has(id)) {
       return;
@@ -243,7 +245,7 @@ export class Program {
     }
   }
 
-  /** The call has its outcome: whatever still works on it may stop. */
+  /** The call has its outcome: aborts its handler. */
   #drop(id: string): void {
     this.#ongoing.delete(id);
     this.#executor.end(id);
@@ -253,10 +255,10 @@ export class Program {
   #handlerFor({ run }: ProgramTool): Handler {
     return async (input, context) => {
       const ongoing = this.#ongoing.get(context.callId) ?? { threadId: "" };
-      // whoever finds a place takes it at once: others look in the same moment
+      // the slot is taken inside the condition: other waiting handlers check at the same moment
       await this.#until(() => this.#busy < (this.options.atOnce ?? 16) && (this.#busy += 1) > 0);
       try {
-        // over before it began
+        // the call may have ended while it waited for a slot
         context.signal.throwIfAborted();
         return await run(input, { ...context, threadId: ongoing.threadId, progress: (text) => this.#say(context.callId, ongoing, text) });
       } finally {
@@ -275,7 +277,7 @@ export class Program {
     this.#outbox.put({ id, path: "/client-tools/result", body: JSON.stringify(result) });
   }
 
-  /** What the client-tools wire says to a result, in the words of the ack wire. */
+  /** Sends a result, and returns the response in the terms of the ack protocol. */
   async #send({ path, body }: PendingAnswer): Promise<Answer> {
     const answer = await ask(this.options.http, path, body);
     if (answer.kind === "unreachable" || isPassing(answer.status)) {
@@ -290,7 +292,7 @@ export class Program {
     if (delivery?.state === "settled" || delivery?.state === "refused") {
       this.#outbox.discard(id);
       const isUnfit = delivery.state === "refused" && (delivery.status === 400 || delivery.status === 413);
-      // the server must not wait for what it does not take
+      // the server must not wait for a result that it does not accept
       if (isUnfit && !this.#replaced.delete(id)) {
         this.#replaced.add(id);
         this.#settle(id, { kind: "failure", error: `The result could not be sent. ${delivery.reason}` });
@@ -320,11 +322,11 @@ export class Program {
     void this.#report(id, said);
   }
 
-  /** That the call is still worked on, and how far it is; without a text its deadline stays. */
+  /** Reports that the call is still being worked on. A text is shown to people and restarts the time limit. */
   async #report(requestID: string, text: string): Promise<Answer> {
     const progress: ClientToolProgress = { ...this.#who, requestID, text, keepAlive: text === "" };
     const answer = await ask(this.options.http, "/client-tools/progress", JSON.stringify(progress));
-    // a take that somebody else has is no end of the call
+    // a take by another program does not end the call
     if (answer.kind === "answered" && (answer.status === 404 || answer.status === 410)) {
       this.#drop(requestID);
     }
@@ -337,7 +339,7 @@ export class Program {
     await this.#demand("/client-tools/register", registration);
   }
 
-  /** A program offers its tools as long as it runs, whoever unregistered them; those that another one left behind it withdraws. */
+  /** Registers tools again that somebody else unregistered, and unregisters tools that another program left behind as this client. */
   async #agree(): Promise<void> {
     const own = this.#offered.map(({ id }) => `client_${this.#who.clientID}_${id}`);
     const there = await this.#registered();
@@ -380,7 +382,7 @@ export class Program {
     await this.#until(() => this.#outbox.deliveries.size === 0, LAST_WORD_MS);
   }
 
-  /** In vain if the server is gone: it does so itself after the grace. */
+  /** Tries for a while; if the server cannot be reached, it removes the tools itself after the grace period. */
   async #withdraw(): Promise<void> {
     const until = Date.now() + LEAVE_WITHIN_MS;
     for (let attempt = 0; Date.now() < until && !this.#isLeft; attempt += 1) {
@@ -402,7 +404,7 @@ export class Program {
     this.#changed();
   }
 
-  /** Until it is so, or the time is over. */
+  /** Resolves when the condition holds, or after this time. */
   #until(fact: () => boolean, ms = A_DAY_MS): Promise<void> {
     return new Promise((wake) => {
       const done = (): void => {
@@ -430,7 +432,7 @@ export class Program {
   }
 }
 
-/** The server does not offer again what is answered: of many calls the oldest may be forgotten. */
+/** Ids of calls. The server does not send answered calls again, so the oldest of many may be forgotten. */
 class Remembered {
   readonly #ids = new Set<string>();
 
@@ -447,17 +449,17 @@ class Remembered {
   }
 }
 
-/** The server is busy, restarting, or there is too much at once: worth another try. */
+/** The server is busy or restarting, or there were too many requests: a retry may help. */
 function isPassing(status: number): boolean {
   return status >= 500 || status === 408 || status === 429;
 }
 
-/** Well within the grace that a server gives. */
+/** The delay before the next attempt, well within the server's grace period. */
 function soon(attempt: number): number {
   return Math.min(100 * 2 ** attempt, 5_000) * (0.75 + Math.random() / 4);
 }
 
-/** Cut to what the server takes; what is no text is shown as one. */
+/** The text, cut to the size that the server accepts; any other value is converted to text. */
 export function fitting(text: unknown, bytes: number): string {
   return new TextDecoder().decode(new TextEncoder().encode(String(text)).subarray(0, bytes), { stream: true });
 }

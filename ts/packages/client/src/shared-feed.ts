@@ -1,19 +1,19 @@
-// What happens anywhere in a person's threads. One tab reads it for all of them: a browser has six connections to a server and no more,
-// and a chat needs one of its own. Read over fetch: an `EventSource` does not notice a line that has gone silent.
+// The events of all of a person's threads. One tab reads them for all tabs: a browser opens at most six connections to a server, and each
+// chat needs one. Uses fetch, since an `EventSource` does not notice a connection that has gone silent.
 import { readFeed } from "./feed.ts";
 import type { Http } from "./http.ts";
 import { parsed } from "./json.ts";
 import { backOff, pause } from "./wait.ts";
 
-/** An event of the feed as the server tells it. `again` is ours: the tab that reads has (re)opened the feed. */
+/** An event of the feed, as the server sends it. `again` is our own: the reading tab has opened or reopened the feed. */
 export interface FeedEvent {
   readonly type: string;
   readonly threadId?: string | null;
-  /** Of `again`: true if nothing was missed; else look at everything anew. */
+  /** For `again`: true if nothing was missed; otherwise reload everything. */
   readonly isResumed?: boolean;
 }
 
-/** What tabs say to each other. `hello` names the thread that a tab wants to hear of, or none for all of them. */
+/** Messages between tabs. `hello` names the thread whose events a tab wants; without one, it wants all. */
 type Said =
   | { readonly kind: "hello"; readonly thread: string | undefined }
   | { readonly kind: "who" }
@@ -29,7 +29,7 @@ export class SharedFeed {
   #isLive = false;
   #position: string | undefined;
   #wake: (() => void) | undefined;
-  /** While this tab reads: ends what it reads now, to read for more threads. */
+  /** Set while this tab reads: reconnects, to read the events of more threads. */
   #widen: (() => void) | undefined;
 
   constructor(
@@ -38,7 +38,7 @@ export class SharedFeed {
   ) {
     this.#wants = new Set([thread]);
     globalThis.addEventListener?.("online", () => this.#wake?.(), { signal: this.#end.signal });
-    // pages without a secure origin have no locks: each reads for itself
+    // without a secure origin there are no locks, so each page reads for itself
     const locks = globalThis.navigator?.locks;
     if (locks === undefined || globalThis.BroadcastChannel === undefined) {
       void this.#read();
@@ -48,7 +48,7 @@ export class SharedFeed {
     this.#channel = new BroadcastChannel(name);
     this.#channel.onmessage = ({ data }: MessageEvent<Said>) => this.#hear(data);
     this.#say({ kind: "hello", thread });
-    // held for as long as the tab lives; the next tab in line reads on
+    // held until the tab closes; then the next tab in line reads
     void locks.request(name, () => this.#read());
   }
 
@@ -78,7 +78,7 @@ export class SharedFeed {
       case "hello":
         this.#wants.add(said.thread);
         this.#widen?.();
-        // otherwise a new tab knew how things stand only at the next event
+        // otherwise a new tab would not know the state of the connection before the next event
         this.#widen !== undefined && this.#say({ kind: "live", isLive: this.#isLive });
         return;
       case "who":
@@ -90,7 +90,7 @@ export class SharedFeed {
     }
   }
 
-  /** For as long as the page is there, or until it is closed. */
+  /** Reads until the page closes, or until `close()`. */
   async #read(): Promise<void> {
     const { signal } = this.#end;
     this.#widen = () => undefined;
@@ -101,12 +101,12 @@ export class SharedFeed {
       const cut = (): void => line.abort();
       signal.addEventListener("abort", cut);
       this.#widen = () => thread !== undefined && this.#wants.size > 1 && cut();
-      // whether it broke, was refused or ended: it is asked for again
+      // lost, refused or ended: the feed is requested again
       const isOpened = await this.#follow(thread, line.signal);
       signal.removeEventListener("abort", cut);
       attempt = isOpened ? 0 : attempt + 1;
       if (line.signal.aborted) {
-        // what others wanted to hear was not told until now
+        // events of the other threads were not read so far
         this.#position = undefined;
       } else {
         this.#share({ kind: "live", isLive: false });
@@ -129,7 +129,7 @@ export class SharedFeed {
         told !== undefined && this.#share({ kind: "event", event: told, position: id ?? this.#position });
       }
     } catch {
-      // asked for again
+      // the feed is requested again
     }
     return isOpened;
   }
@@ -138,7 +138,7 @@ export class SharedFeed {
     this.#channel?.postMessage(said);
   }
 
-  /** To the other tabs and to this one. */
+  /** Sends it to the other tabs, and handles it in this one. */
   #share(said: Said): void {
     if (!this.#end.signal.aborted) {
       this.#say(said);
@@ -160,7 +160,7 @@ export class SharedFeed {
   }
 }
 
-/** Tabs that sign in by different headers are different people. A number, for the name of a lock can be read by every script. */
+/** Distinguishes tabs that sign in with different headers. A hash, since every script can read the names of locks. */
 function signOf({ headers }: Http): string {
   const text = JSON.stringify(headers);
   return text === "{}" ? "" : `#${[...text].reduce((sum, letter) => (Math.imul(sum, 31) + (letter.codePointAt(0) ?? 0)) | 0, 7)}`;

@@ -1,4 +1,4 @@
-// The stream as server-sent events over fetch. Owns the framing; must not know what a chunk does.
+// The chat stream as server-sent events over fetch. Owns the framing; must not know what a chunk means.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
 import { type Asking, type Http, patienceOf, reasonOf, request, retryAfterOf } from "./http.ts";
 import { parsed } from "./json.ts";
@@ -13,14 +13,14 @@ export function sseTransport(http: Http): Transport {
   return {
     async *send(message, signal) {
       const body = JSON.stringify({ ...message, wait: "hold" });
-      // with positions from the first event on, so that a cut is read on from where it fell
+      // with positions from the first event on, so that a cut stream can be continued
       const response = await answered(http, `/api/chat?after=${START}`, { body }, signal);
       yield* read(await accepted(response), http);
     },
     async resume(threadId, after, signal) {
       const path = `/api/chat/${encodeURIComponent(threadId)}/stream?after=${encodeURIComponent(after)}`;
       const response = await answered(http, path, {}, signal);
-      // too many streams at this moment; the answer is still there to be read later
+      // too many open streams at this moment; the answer can be read later
       if (response.status === 429) {
         throw new Cut(retryAfterOf(response));
       }
@@ -29,7 +29,7 @@ export function sseTransport(http: Http): Transport {
   };
 }
 
-/** The frames of a body until `[DONE]`; a body that ends without it was cut. */
+/** The frames of a body until `[DONE]`; throws `Cut` if the body ends without it. */
 async function* read(body: ReadableStream<Uint8Array>, http: Http): Frames {
   for await (const { data, id } of events(body, http)) {
     if (data === DONE) {
@@ -43,7 +43,7 @@ async function* read(body: ReadableStream<Uint8Array>, http: Http): Frames {
   throw new Cut();
 }
 
-/** The head of a response; a server that does not send one in time was not reached. */
+/** The response, once its head has arrived; throws `Cut` if it does not arrive in time. */
 export function answered(http: Http, path: string, asking: Asking, signal?: AbortSignal): Promise<Response> {
   const silent = new AbortController();
   const either = signal === undefined ? silent.signal : AbortSignal.any([signal, silent.signal]);
@@ -51,7 +51,7 @@ export function answered(http: Http, path: string, asking: Asking, signal?: Abor
   return reached(within(patienceOf(http, asking.body), response, () => silent.abort(new Cut())));
 }
 
-/** The events of a body until it ends; one that is silent for too long has ended, though nobody said so. */
+/** The events of a body until it ends; a body that is silent for too long ends as well. */
 export async function* events(body: ReadableStream<Uint8Array>, { silenceMs }: Pick<Http, "silenceMs">): AsyncGenerator<ServerEvent, void> {
   const ready: ServerEvent[] = [];
   const parser = createParser({ onEvent: (event) => ready.push(event) });
@@ -67,12 +67,12 @@ export async function* events(body: ReadableStream<Uint8Array>, { silenceMs }: P
       yield* ready.splice(0);
     }
   } finally {
-    // whoever stops reading lets go of the connection; one that is broken cannot be let go of
+    // closes the connection when the reader stops early; cancelling a broken body fails
     reader.cancel().catch(() => undefined);
   }
 }
 
-/** A fetch or a read that fails is a connection that was lost, unless the page itself gave up. */
+/** Turns a failed fetch or read into `Cut`, unless the page aborted it. */
 export async function reached<T>(attempt: Promise<T>): Promise<T> {
   try {
     return await attempt;

@@ -1,4 +1,4 @@
-// What the server keeps of a thread, as a page's own picture of it.
+// Converts a thread as the server stores it to the state that a page keeps.
 import type { OpenCall, Outcome, Thread, UIPart } from "@farhand/protocol";
 import type { Call, Conversation, Input, Message, Part, RunStatus } from "./call.ts";
 
@@ -15,7 +15,7 @@ export function conversationOf(thread: Thread, facts: Facts): Conversation {
   return { messages, calls, run: runStatusOf(thread.state) };
 }
 
-/** What is stored, and after it what a page has heard since it asked for it. */
+/** The stored conversation, followed by what the page received since it requested it. */
 export function joined(stored: Conversation, heard: Conversation): Conversation {
   const known = new Set(heard.messages.map(({ id }) => id));
   return {
@@ -56,7 +56,7 @@ function outcomeOf(part: UIPart): Outcome | undefined {
   }
 }
 
-/** AI SDK has one state for several outcomes; the record names them. */
+/** AI SDK has one state for several outcomes; the record has the kind of each. */
 function errorOf({ outcome, afterSec, errorText = "" }: UIPart): Outcome {
   switch (outcome) {
     case "timed_out":

@@ -1,5 +1,5 @@
-// A thread that is open in this page: reads its stream, runs its calls, brings its answers. Joins the parts and owns
-// what is asked when; each part's own rules stand in its own file.
+// A thread that is open in this page: reads its stream, runs its calls and sends its answers. Connects the parts and decides when the
+// server is asked; the rules of each part are in its own file.
 import type { OpenCall, Thread } from "@farhand/protocol";
 import { isOpenCall, isThread } from "@farhand/protocol";
 import { type Conversation, EMPTY_CONVERSATION, isOpen, reduce, say } from "./call.ts";
@@ -15,7 +15,7 @@ import { pause } from "./wait.ts";
 
 export interface ThreadOptions extends HttpOptions, HandsOptions {
   readonly threadId: string;
-  /** Server-sent events, unless told otherwise. */
+  /** The transport; by default, server-sent events. */
   readonly transport?: Transport;
 }
 
@@ -25,9 +25,9 @@ export type Connection =
   | { readonly state: "refused"; readonly status: number; readonly reason: string };
 
 export interface ThreadState extends Conversation {
-  /** What the server says of open calls: card, deadline, executor. */
+  /** What the server says about open calls: card, deadline, executor. */
   readonly facts: ReadonlyMap<string, OpenCall>;
-  /** Calls that run in this page now. */
+  /** The ids of the calls that run in this page now. */
   readonly running: ReadonlySet<string>;
   /** Answers by the id of their call or approval. */
   readonly deliveries: ReadonlyMap<string, Delivery>;
@@ -49,11 +49,11 @@ export class LiveThread extends Hands {
   #connection: Connection = { state: "closed" };
   #state: ThreadState | undefined;
   #position = START;
-  /** Ends the reading that is under way; a new message takes its place. */
+  /** Stops the current reading; a new message replaces it. */
   #reading: AbortController | undefined;
   #again = false;
   #wake: (() => void) | undefined;
-  /** Hears what others answer while nobody reads the stream. */
+  /** Set while no stream is open and the run is parked: waits for answers that others give. */
   #watching: AbortController | undefined;
   #learning = false;
   readonly #learned = new Set<string>();
@@ -62,7 +62,7 @@ export class LiveThread extends Hands {
     super(httpOf(options), options);
     this.id = options.threadId;
     this.#transport = options.transport ?? sseTransport(this.http);
-    // whatever the feed missed while the page slept
+    // the feed may have missed events while the page was suspended
     globalThis.addEventListener?.("focus", () => this.#isParked && this.resume(), { signal: this.end.signal });
   }
 
@@ -78,7 +78,7 @@ export class LiveThread extends Hands {
     return this.#state;
   }
 
-  /** After a reload: what the server keeps, answers that were not delivered yet, and the stream if it goes on. */
+  /** Loads the stored messages, sends answers that were not delivered before a reload, and resumes the stream if there is one. */
   async open(): Promise<void> {
     this.outbox.recover();
     await this.#load();
@@ -96,7 +96,7 @@ export class LiveThread extends Hands {
     void this.#follow(async (signal) => this.#transport.send(request, signal));
   }
 
-  /** Follows the current answer from where this page stands; also by hand, after a cut. */
+  /** Continues the current answer from the page's position; also on request, after a cut. */
   resume(): void {
     if (this.#reading !== undefined) {
       this.#again = true;
@@ -111,14 +111,14 @@ export class LiveThread extends Hands {
     this.#wake?.();
   }
 
-  /** Ends the run; the server settles its open calls. */
+  /** Stops the run; the server cancels its open calls. Returns false if the server did not confirm it. */
   async stop(): Promise<boolean> {
     const answer = await ask(this.http, `/api/chat/${encodeURIComponent(this.id)}/stop`, "{}");
     this.resume();
     return answer.kind === "answered" && answer.status === 200;
   }
 
-  /** Lets go of the connection and of what runs here. The run goes on without this page. */
+  /** Closes the connection and aborts what runs here. The run continues without this page. */
   override close(): void {
     super.close();
     this.#reading?.abort();
@@ -137,11 +137,11 @@ export class LiveThread extends Hands {
       if (how instanceof Cut) {
         attempt = before === this.#position ? attempt + 1 : 0;
         await this.#pause(Math.max(this.backOff(attempt), how.retryAfterMs), reading.signal);
-        // a post that was never answered is posted again, under the same id; one that was is read on
+        // a post without a response is sent again under the same id; once it was answered, the stream is continued
         opening = this.#conversation.messages.at(-1)?.role === "user" ? opening : this.#rest;
         continue;
       }
-      // a server that restarts says so in an error, and the run goes on elsewhere: look once before believing it
+      // a server that restarts ends the stream with an error, and the run continues elsewhere: check once before reporting a failure
       const doubtful: boolean = how === "ended" && this.#conversation.run.state === "failed" && !doubted;
       doubted ||= doubtful;
       opening = doubtful || (this.#again && how !== "refused") ? this.#rest : undefined;
@@ -162,10 +162,10 @@ export class LiveThread extends Hands {
       return;
     }
     const { signal } = (this.#watching = new AbortController());
-    // what came in between the end of the stream and the first event
+    // something may have changed between the end of the stream and the first event
     const onOpen = (): void => void this.#load().then(() => !this.#isParked && this.resume());
     const heard = readFeed(this.http, { thread: this.id, signal, onOpen });
-    // the first event is enough; a line that broke is looked after a little later
+    // the first event is enough; after a lost connection, check a little later
     const delay = await heard.next().then(() => 0, () => this.backOff(3));
     void heard.return();
     if (!signal.aborted) {
@@ -224,7 +224,7 @@ export class LiveThread extends Hands {
     this.changed();
   }
 
-  /** What changed may be for the executor; of calls without a handler the server says who they are for. */
+  /** Passes the changed calls to the executor; asks the server who may run calls without a handler. */
   #look(): void {
     for (const call of this.#conversation.calls.values()) {
       if (!this.outbox.deliveries.has(call.id)) {
@@ -240,7 +240,7 @@ export class LiveThread extends Hands {
     }
   }
 
-  /** Open calls, in their phase, of which the server was not asked yet who they are for. */
+  /** Open calls, with their phase, that the server has not been asked about yet. */
   #unknown(): string[] {
     const open = [...this.#conversation.calls.values()].filter((call) => isOpen(call) && (call.phase !== "ready" || !this.executor.handles(call.tool)));
     return open.map((call) => `${call.phase} ${call.id}`).filter((name) => !this.#learned.has(name));
@@ -273,7 +273,7 @@ export class LiveThread extends Hands {
     const now = this.#conversation;
     const conversation = conversationOf(thread, this.#facts);
     const isFailed = conversation.run.state === "failed" && now.run.state === "failed";
-    // what was said meanwhile goes on, after what is stored; and why it failed the page may have heard
+    // messages sent meanwhile follow the stored ones; the page may know the reason of a failure that the record lacks
     this.#conversation = now !== before ? joined(conversation, now) : isFailed ? { ...conversation, run: now.run } : conversation;
     this.changed();
   }
@@ -288,13 +288,13 @@ export class LiveThread extends Hands {
     this.#facts = new Map(open.map((call) => [call.callId, call]));
     const first = Math.min(...open.map(({ deadline }) => Date.parse(deadline ?? "") || Number.POSITIVE_INFINITY));
     const delay = first - Date.now() + DEADLINE_GRACE_MS;
-    // longer than a timer can count, and longer than a page stays
+    // a longer delay exceeds the range of a timer, and no page stays open that long
     if (delay < A_DAY_MS) {
       this.timers.set("deadline", Math.max(delay, DEADLINE_GRACE_MS), () => this.#connection.state === "closed" && this.resume());
     }
   }
 
-  /** A receipt wakes a run that was parked: then its stream is to be read again. */
+  /** A receipt resumes a parked run, so its stream is read again. */
   protected override changed(id?: string): void {
     this.#state = undefined;
     super.changed();

@@ -1,4 +1,4 @@
-/** Closes a `switch`: a case that was forgotten does not compile. */
+/** Closes a `switch`: a missing case does not compile. */
 export function unreachable(value: never): never {
   throw new Error(`there is no case for ${JSON.stringify(value)}`);
 }

@@ -1,4 +1,4 @@
-/** The address if a page may open it: absolute, `http:` or `https:`, without a name and password in it. */
+/** The address if a page may open it: absolute, `http:` or `https:`, without credentials. */
 export function openable(text: string): URL | undefined {
   if (!URL.canParse(text)) {
     return undefined;

@@ -3,22 +3,22 @@
 const FIRST_MS = 500;
 const LONGEST_MS = 15_000;
 
-/** The server says something every 15 s: one time may be lost or late, two are not. */
+/** The server sends something every 15 s: one keep-alive may be lost or late, but not two. */
 export const SILENCE_MS = 35_000;
 
-/** Gives up what has not come in time. */
+/** The result of the attempt; calls `giveUp` if it takes longer than this. */
 export function within<T>(ms: number, attempt: Promise<T>, giveUp: () => void): Promise<T> {
   const timer = setTimeout(giveUp, ms);
   return attempt.finally(() => clearTimeout(timer));
 }
 
-/** Twice as long each time, a little apart from everybody else's. */
+/** The delay before this attempt: doubled each time, with some jitter. */
 export function backOff(attempt: number): number {
   const whole = Math.min(FIRST_MS * 2 ** attempt, LONGEST_MS);
   return whole * (0.75 + Math.random() / 4);
 }
 
-/** Ends earlier when the signal fires or somebody wakes it. */
+/** Ends early if the signal is aborted or somebody calls `wake`. */
 export function pause(ms: number, signal: AbortSignal, onBegin?: (wake: () => void) => void): Promise<void> {
   return new Promise((resolve) => {
     const wake = (): void => {
@@ -32,7 +32,7 @@ export function pause(ms: number, signal: AbortSignal, onBegin?: (wake: () => vo
   });
 }
 
-/** Named timers, all of which can be ended. */
+/** Named timers that can all be cancelled together. */
 export class Timers {
   readonly #running = new Map<string, ReturnType<typeof setTimeout>>();
   #closed = false;

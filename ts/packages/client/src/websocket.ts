@@ -1,14 +1,14 @@
-// The stream over one WebSocket for all threads of a page. It has no positions: a resumed answer comes whole.
+// The chat stream over one WebSocket for all threads of a page. It has no positions: a resumed answer is sent from its start.
 import { type Chunk, isChunk } from "@farhand/protocol";
 import { randomId } from "./random-id.ts";
 import { Cut, type Frame, type Frames, Refused, type Transport } from "./transport.ts";
 import { SILENCE_MS } from "./wait.ts";
 
 export interface SocketOptions {
-  /** `wss://…/api/chat/ws`; by default on the page's own server. */
+  /** `wss://…/api/chat/ws`; by default, that of the page's own server. */
   readonly url?: string;
   readonly webSocket?: typeof WebSocket;
-  /** A connection on which nothing came for so long is taken for lost. */
+  /** A connection without data for this long counts as lost. */
   readonly silenceMs?: number;
 }
 
@@ -51,7 +51,7 @@ async function* framesOf(exchange: Exchange, first?: ServerFrame): Frames {
   }
 }
 
-/** One request and the frames that came for it. */
+/** One request, and the frames that arrived for it. */
 class Exchange {
   readonly #frames: ServerFrame[] = [];
   #wake: (() => void) | undefined;
@@ -76,14 +76,14 @@ class Exchange {
 
 const REFUSED = "The server refused it.";
 
-/** Close codes after which the same request would be refused again, and the HTTP status that says the same. */
+/** Close codes after which the same request would be refused again, with the equivalent HTTP status. */
 const STATUSES: Readonly<Record<number, number>> = { 1009: 413, 4401: 401, 4403: 403 };
 
-/** Too many connections or frames. A close frame has no `Retry-After`, so this is the server's usual one. */
+/** Too many connections or frames. A close frame has no `Retry-After`, so this is the server's usual value. */
 const TOO_MANY = 4429;
 const TOO_MANY_RETRY_MS = 5_000;
 
-/** Why the connection closed: the browser hides the status of a refused handshake, so the server accepts and then closes. */
+/** The error for a closed connection. A browser hides the status of a refused handshake, so the server accepts it first and then closes. */
 function closedWith({ code, reason }: CloseEvent): Cut | Refused {
   const status = STATUSES[code];
   if (status !== undefined) {
@@ -92,10 +92,10 @@ function closedWith({ code, reason }: CloseEvent): Cut | Refused {
   return new Cut(code === TOO_MANY ? TOO_MANY_RETRY_MS : 0);
 }
 
-/** A ping may be lost or late; two are not. */
+/** One ping may be lost or late, but not two. */
 const PINGS_IN_A_SILENCE = 3;
 
-/** The connection: opened when it is needed, shared by all exchanges. */
+/** The connection: opened on demand, shared by all exchanges. */
 class Line {
   readonly #exchanges = new Map<string, Exchange>();
   #socket: Promise<WebSocket> | undefined;
@@ -110,12 +110,12 @@ class Line {
     const exchange = new Exchange(() => {
       signal.removeEventListener("abort", leave);
       if (this.#exchanges.delete(requestId) && socket.readyState === 1) {
-        // closes the request, never the run
+        // ends the request, never the run
         socket.send(JSON.stringify({ type: "abort", requestId }));
       }
     });
     if (this.#exchanges.size === 0) {
-      // nobody has listened until now
+      // the connection was idle, so its silence was not checked
       this.#heardAt = Date.now();
     }
     this.#exchanges.set(requestId, exchange);
@@ -146,7 +146,7 @@ class Line {
           this.#exchanges.forEach((exchange) => exchange.push({ type: "error", error }));
           this.#exchanges.clear();
         }
-        // of a line that is silent the other end never says goodbye
+        // on a dead connection, the close handshake would never complete
         socket.close();
       };
       let isCurrent = true;
@@ -159,7 +159,7 @@ class Line {
     });
   }
 
-  /** A page sees no pings of the WebSocket itself: it sends its own, while somebody listens. */
+  /** A page cannot see WebSocket pings, so it sends its own while requests are open. */
   #look(socket: WebSocket, silence: number, drop: () => void): void {
     const isAwaited = this.#exchanges.size > 0 || socket.readyState === 0;
     if (isAwaited && Date.now() - this.#heardAt >= silence) {
@@ -171,7 +171,7 @@ class Line {
 
   #received(text: string): void {
     this.#heardAt = Date.now();
-    // what a newer server says beside this is none of this page's business
+    // frames of newer servers are ignored
     const told = JSON.parse(text) as { type: string; requestId?: string; chunk?: unknown; errorText?: string };
     const exchange = this.#exchanges.get(told.requestId ?? "");
     switch (told.type) {

@@ -1,4 +1,4 @@
-// What a handler says to people beside its result. A decoration must not cost anybody a result.
+// What a handler shows to people next to its result. A bad title or bad metadata must not cost the result.
 import { fitting, TEXT_BYTES, type ToolContext } from "@farhand/client";
 
 export interface Shown {
@@ -7,13 +7,13 @@ export interface Shown {
 }
 
 export interface CallContext extends ToolContext {
-  /** What people are shown beside the result; the model is not. */
+  /** Shown to people next to the result; the model does not get it. */
   readonly show: (shown: Shown) => void;
 }
 
 const METADATA_BYTES = 16_384;
 
-/** As the wire takes it; what it does not take is left out. */
+/** In the form that the server accepts; anything else is left out. */
 export function fitShown({ title, metadata }: Shown): Shown {
   return { ...(title === undefined ? {} : { title: fitting(title, TEXT_BYTES) }), ...(isFit(metadata) ? { metadata } : {}) };
 }

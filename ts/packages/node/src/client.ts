@@ -1,28 +1,28 @@
-// The public Client: its handlers, and a run that offers them. What happens on the wire is the Program's, which pages use as well.
+// The public Client: its handlers, and a run that offers them. `Program`, which pages use as well, speaks the protocol.
 import { httpOf, Program, type ProgramEnd, type ProgramTool, type ToolOptions } from "@farhand/client";
 import { Rejected, Superseded } from "./errors.ts";
 import { type CallContext, fitShown, type Shown } from "./call-context.ts";
 import { inputFor, type InputOf, type JsonSchema, jsonSchemaOf, type StandardSchema } from "./tool-schema.ts";
 
 export interface ClientOptions {
-  /** Address of the farhand server. */
+  /** The address of the farhand server. */
   readonly url: string;
-  /** The name of this party, chosen by you, the same one after a restart: 1 to 64 letters, digits, `_` or `-`. */
+  /** A name for this program, chosen by you and the same after a restart: 1 to 64 letters, digits, `_` or `-`. */
   readonly clientID: string;
-  /** What lets it in. */
+  /** The credential that the server requires. */
   readonly token?: string;
   /** How long the server keeps the tools while the connection is lost, 0 to 86 400; its default is 5. */
   readonly graceSec?: number;
-  /** How many handlers run at a time; 16, unless told otherwise. */
+  /** The maximum number of concurrent handlers; 16 by default. */
   readonly atOnce?: number;
-  /** Seconds that handlers get to finish when the client stops; 5, unless told otherwise. */
+  /** Seconds that handlers get to finish when the client stops; 5 by default. */
   readonly finishWithinSec?: number;
-  /** The `fetch` to use, for programs behind a proxy. */
+  /** The `fetch` to use, for example behind a proxy. */
   readonly fetch?: typeof fetch;
 }
 
 export interface RunOptions {
-  /** Ends the run as `stop()` does. */
+  /** Stops the client, as `stop()` does. */
   readonly signal?: AbortSignal;
 }
 
@@ -30,7 +30,7 @@ const NAME = /^[A-Za-z0-9_-]{1,64}$/;
 const LONGEST_SEC = 86_400;
 
 /**
- * An outside party that runs tools.
+ * A program that offers tools to an assistant on a farhand server.
  *
  * @example
  * const client = new Client({ url: "http://127.0.0.1:8787", clientID: "my-notes", token: "…" });
@@ -39,29 +39,29 @@ const LONGEST_SEC = 86_400;
  */
 export class Client {
   readonly #tools = new Map<string, ProgramTool>();
-  /** By the calls that run. */
+  /** What people see next to the results of running calls, by call id. */
   readonly #shown = new Map<string, Shown>();
   readonly #waiting = new Set<() => void>();
   #program: Program | undefined;
 
   constructor(private readonly options: ClientOptions) {
     const { url, clientID, token, graceSec = 0, atOnce = 1, finishWithinSec = 0 } = options;
-    check(NAME.test(clientID), `A client can't be called "${clientID}". Choose 1 to 64 letters, digits, _ or -.`);
-    check(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol), `"${url}" is not the address of a server. Write http://127.0.0.1:8787.`);
-    check(token === undefined || /^[!-~]+( [!-~]+)*$/.test(token), "The token has characters that no token has. Is there a line break in it?");
-    check(graceSec >= 0 && graceSec <= LONGEST_SEC, `graceSec is a number from 0 to ${LONGEST_SEC}, not ${graceSec}.`);
-    check(Number.isInteger(atOnce) && atOnce >= 1, `atOnce is a whole number from 1 on, not ${atOnce}.`);
-    check(finishWithinSec >= 0, `finishWithinSec is a number from 0 on, not ${finishWithinSec}.`);
+    check(NAME.test(clientID), `"${clientID}" is not a valid client id. Choose 1 to 64 letters, digits, _ or -.`);
+    check(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol), `"${url}" is not the address of a server. Use one such as http://127.0.0.1:8787.`);
+    check(token === undefined || /^[!-~]+( [!-~]+)*$/.test(token), "The token contains characters that are not allowed in a header. Check for a line break or a space.");
+    check(graceSec >= 0 && graceSec <= LONGEST_SEC, `graceSec must be a number from 0 to ${LONGEST_SEC}, not ${graceSec}.`);
+    check(Number.isInteger(atOnce) && atOnce >= 1, `atOnce must be a whole number of at least 1, not ${atOnce}.`);
+    check(finishWithinSec >= 0, `finishWithinSec must be a number of seconds, not ${finishWithinSec}.`);
   }
 
   /**
-   * Offers a function as a tool, to the runs that begin a step from then on. What it throws is told to the model.
-   * Tools are declared before `run()`.
+   * Offers a function as a tool, from the next step of each run on. If it throws, the model gets the error message. Declare tools before
+   * `run()`.
    */
   tool<const S extends StandardSchema | JsonSchema>(name: string, options: ToolOptions<S>, run: (input: InputOf<S>, context: CallContext) => unknown): this {
     const { timeoutSec = 1, title } = options;
-    check(NAME.test(name), `A tool can't be called "${name}". Choose 1 to 64 letters, digits, _ or -.`);
-    check(!this.#tools.has(name), `There is a tool called "${name}" already.`);
+    check(NAME.test(name), `"${name}" is not a valid name for a tool. Choose 1 to 64 letters, digits, _ or -.`);
+    check(!this.#tools.has(name), `A tool "${name}" already exists. Rename one of the two.`);
     check(this.#program === undefined, "Declare tools before run().");
     check(timeoutSec >= 1 && timeoutSec <= LONGEST_SEC, `timeoutSec of tool "${name}" must be a number of seconds from 1 to ${LONGEST_SEC}.`);
     check(title === undefined || title.trim() !== "", `title of tool "${name}" must be a name for people.`);
@@ -78,17 +78,17 @@ export class Client {
     return this.#program?.isConnected === true;
   }
 
-  /** Comes back when the server can reach this client. */
+  /** Resolves when the server can reach this client. */
   connected(): Promise<void> {
     return this.isConnected ? Promise.resolve() : new Promise((wake) => this.#waiting.add(wake));
   }
 
   /**
-   * Until it is stopped; then the tools are withdrawn. However often the connection is lost, it comes back. Throws `Rejected` if the
-   * server says no, `Superseded` if another program took over as this client.
+   * Serves calls until the client is stopped, then unregisters the tools. Reconnects as often as needed. Throws `Rejected` if the server
+   * refuses the client, and `Superseded` if another program connects as this client.
    */
   async run({ signal }: RunOptions = {}): Promise<void> {
-    check(this.#program === undefined, "This client runs already.");
+    check(this.#program === undefined, "This client is already running.");
     const { url, token, clientID, graceSec, atOnce, finishWithinSec, fetch } = this.options;
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
     const http = httpOf({ url, headers, ...(fetch === undefined ? {} : { fetch }) });
@@ -109,7 +109,7 @@ export class Client {
     }
   }
 
-  /** Ends `run()`, cleanly: what is under way may finish. */
+  /** Ends `run()`; running handlers may finish first. */
   stop(): void {
     this.#program?.stop();
   }

@@ -10,11 +10,11 @@ export class Rejected extends Error {
   }
 }
 
-/** Another program listens as this client now. */
+/** Another program has connected as this client. */
 export class Superseded extends Error {
   override readonly name = "Superseded";
 
   constructor() {
-    super("Another program listens as this client now. Give each program an id of its own.");
+    super("Another program has connected with this client id. Give each program its own client id.");
   }
 }

@@ -1,5 +1,5 @@
-// The schema of a tool's input, as somebody wrote it: JSON Schema, or an object of a schema library (zod 4.2 and newer, ArkType and
-// others that follow Standard Schema), which also checks the input and gives it its type.
+// The schema of a tool's input: JSON Schema, or an object of a schema library that follows Standard Schema (zod 4.2 or newer, ArkType and
+// others), which also checks the input and types it.
 
 import type { ToolOptions } from "@farhand/client";
 
@@ -10,7 +10,7 @@ interface Checked<Out> {
   readonly issues?: ReadonlyArray<{ readonly message: string; readonly path?: readonly unknown[] | undefined }> | undefined;
 }
 
-/** What Standard Schema asks of a library, as far as it counts here. */
+/** The part of Standard Schema that is used here. */
 export interface StandardSchema<Out = unknown> {
   readonly "~standard": {
     readonly validate: (value: unknown) => Checked<Out> | Promise<Checked<Out>>;
@@ -19,7 +19,7 @@ export interface StandardSchema<Out = unknown> {
   };
 }
 
-/** What a handler gets for this schema. */
+/** The type of the input that a handler gets for this schema. */
 export type InputOf<S> = S extends { readonly "~standard": { readonly types?: { readonly output: infer Out } | undefined } } ? Out : Readonly<Record<string, unknown>>;
 
 export function jsonSchemaOf(parameters: StandardSchema | JsonSchema): JsonSchema {
@@ -28,15 +28,15 @@ export function jsonSchemaOf(parameters: StandardSchema | JsonSchema): JsonSchem
   }
   const converter = parameters["~standard"].jsonSchema;
   if (converter === undefined) {
-    throw new TypeError("This schema cannot be written as JSON Schema. zod can do it from version 4.2 on.");
+    throw new TypeError("This schema cannot be converted to JSON Schema. With zod, use version 4.2 or newer.");
   }
   return converter.input({ target: "draft-2020-12" });
 }
 
-/** The input with the library's defaults and types; throws what is wrong with it. */
+/** The input with the library's defaults and conversions; throws if it does not match the schema. */
 export async function inputFor(parameters: StandardSchema | JsonSchema, input: unknown): Promise<unknown> {
   if (!isStandard(parameters)) {
-    // the server has checked it
+    // the server has checked it already
     return input;
   }
   const { value, issues } = await parameters["~standard"].validate(input);

@@ -190,7 +190,7 @@ function useSettledDrafts({ http, cards, threadId }: CardHost): void {
 export function useCardHost(): CardHost {
   const host = useContext(HostContext);
   if (host === undefined) {
-    throw new Error("A card stands inside <CardHostProvider>.");
+    throw new Error("Render cards inside <CardHostProvider>.");
   }
   return host;
 }

@@ -71,8 +71,8 @@ function uploadedOf(text: string): UploadedFile | undefined {
 
 function refusalOf(status: number): string {
   const words: Readonly<Record<number, string>> = {
-    413: "The file is larger than the server takes.",
-    415: "The server does not take this kind of file.",
+    413: "The file is larger than the server accepts.",
+    415: "The server does not accept this type of file.",
   };
-  return words[status] ?? `The server did not take the file (${status}).`;
+  return words[status] ?? `The server did not accept the file (${status}).`;
 }
