@@ -87,7 +87,7 @@ async def test_a_kind_of_file_that_the_server_refuses_is_said_on_the_card(guest:
     await guest.tries("Pick a file")
     film = FilePayload(name="film.mp4", mimeType="video/mp4", buffer=b"a film")
     await guest.cards.locator("input[type=file]").set_input_files(film)
-    await expect(guest.cards.get_by_role("alert")).to_have_text("The server does not take this kind of file.")
+    await expect(guest.cards.get_by_role("alert")).to_have_text("The server does not accept this type of file.")
     guest.forgives("415")
     text = FilePayload(name="page.txt", mimeType="text/plain", buffer=b"words")
     await guest.cards.locator("input[type=file]").set_input_files(text)

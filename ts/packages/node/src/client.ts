@@ -64,7 +64,7 @@ export class Client {
     check(!this.#tools.has(name), `A tool "${name}" already exists. Rename one of the two.`);
     check(this.#program === undefined, "Declare tools before run().");
     check(timeoutSec >= 1 && timeoutSec <= LONGEST_SEC, `timeoutSec of tool "${name}" must be a number of seconds from 1 to ${LONGEST_SEC}.`);
-    check(title === undefined || title.trim() !== "", `title of tool "${name}" must be a name for people.`);
+    check(title === undefined || title.trim() !== "", `title of tool "${name}" must not be empty.`);
     const handler = async (input: unknown, context: Omit<CallContext, "show">): Promise<unknown> => {
       const show = (shown: Shown): void => void this.#shown.set(context.callId, { ...this.#shown.get(context.callId), ...shown });
       return run((await inputFor(options.parameters, input)) as InputOf<S>, { ...context, show });

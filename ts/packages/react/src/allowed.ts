@@ -1,12 +1,12 @@
-// Which tools run in a chat without a question. Every row of such a tool says so and offers to take it back: the server is
-// asked once for all of them, and what one row takes back is taken back in each.
+// The tools that are always allowed in a chat. Every row of such a tool says so, with a button that revokes the permission. The server is
+// asked once for all rows, and a revocation shows in all of them.
 import type { Http } from "@farhand/client";
 import { useEffect, useSyncExternalStore } from "react";
 import { useCardHost } from "./thread.tsx";
 
 export type Standing = "allowed" | "asking" | "undone";
 
-/** How it stands with a tool that a call says was always allowed; `undo` is missing where there is no chat to undo it in. */
+/** The current permission of a tool that a call reports as always allowed; `undo` is missing outside a chat. */
 export function useAllowed(callId: string, tool: string): { readonly standing: Standing; readonly undo: (() => void) | undefined } {
   const { http, threadId } = useCardHost();
   const list = listOf(http, threadId ?? "");
@@ -28,7 +28,7 @@ class AllowedTools {
   readonly #standings = new Map<string, Standing>();
   readonly #heard = new Set<string>();
   readonly #listeners = new Set<() => void>();
-  /** Counts what was asked or undone: an answer from before says nothing of now. */
+  /** Counts requests and revocations: the response to an older request is ignored. */
   #turn = 0;
 
   constructor(private readonly http: Http, private readonly threadId: string) {}
@@ -38,12 +38,12 @@ class AllowedTools {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Until the server has said otherwise, it is as the call says. */
+  /** Until the server has answered, what the call reports. */
   standing(tool: string): Standing {
     return this.#standings.get(tool) ?? "allowed";
   }
 
-  /** A call that is new here may be one after the tool was allowed again. */
+  /** Another call may mean that the tool was allowed again. */
   hear(callId: string, tool: string): void {
     if (this.#heard.has(callId)) {
       return;
@@ -56,14 +56,14 @@ class AllowedTools {
   async undo(tool: string): Promise<void> {
     this.#turn += 1;
     this.#set([[tool, "asking"]]);
-    // a tool that is not allowed any more is what was wanted
+    // 404: the tool is no longer allowed, which is the wanted result
     const isUndone = await this.#send("DELETE", `/${encodeURIComponent(tool)}`).then(({ ok, status }) => ok || status === 404, () => false);
     this.#set([[tool, isUndone ? "undone" : "allowed"]]);
   }
 
   async #ask(): Promise<void> {
     const turn = (this.#turn += 1);
-    // rows that come together are asked for once
+    // rows that are rendered together share one request
     await Promise.resolve();
     const found = turn === this.#turn ? await this.#found() : undefined;
     if (found !== undefined && turn === this.#turn) {

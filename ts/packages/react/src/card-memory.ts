@@ -1,9 +1,10 @@
-// What a page has while it lives: the time, and what it remembers of its calls. Apart from what shows cards: a page needs it before.
+// What a page keeps in memory: the time, and what it remembers of its calls. In a file of its own, because a page needs it before its
+// first card.
 import type { ThreadState } from "@farhand/client";
 import { useEffect, useRef, useState } from "react";
 import type { Memory } from "./view.ts";
 
-/** The time, every second, while somebody looks. */
+/** The current time, updated every second while it is needed. */
 export function useNow(isNeeded: boolean): number {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -22,7 +23,7 @@ export interface CardMemory extends Memory {
   readonly edited: Set<string>;
 }
 
-/** What a page remembers of its calls for as long as it lives. */
+/** What a page remembers of its calls until it is closed. */
 export function useMemory({ calls, facts }: Pick<ThreadState, "calls" | "facts">): CardMemory {
   const memory = useRef<CardMemory>({ seenOpen: new Set(), reasons: new Map(), edited: new Set() }).current;
   for (const call of calls.values()) {

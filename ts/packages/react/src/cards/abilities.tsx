@@ -1,5 +1,5 @@
-// Cards whose answer is something that only this browser can do. Each starts from a press: no script opens a page, reads a
-// position or writes to the clipboard by itself.
+// Cards whose answer needs an ability of the browser. Each starts with a press: no script opens a page, reads a position or writes to the
+// clipboard on its own.
 import { openable, randomId } from "@farhand/client";
 import { type FormEvent, type ReactNode, useId, useRef, useState } from "react";
 import { inputOf, questionOf } from "../sentences.ts";
@@ -49,7 +49,7 @@ export function OpenPageCard({ view }: Card): ReactNode {
   );
 }
 
-/** A press from the person passes the rules for pop-ups; the page learns nothing of the other one. */
+/** A press by the person passes the pop-up blocker; with `noopener`, neither page has access to the other. */
 export function inTab(url: URL): string {
   window.open(url.href, "_blank", "noopener,noreferrer");
   return `tab-${randomId().slice(0, 8)}`;
@@ -85,9 +85,9 @@ export function LocationCard({ view }: Card): ReactNode {
   const { isOff, answer, decline } = useAnswer(view);
   const words = useWords();
   const [place] = useDraft(view, "text", "");
-  // somebody who had begun to type goes on there
+  // whoever has started typing continues there
   const [how, setHow] = useState<Locating>(place === "" ? "asking" : "typing");
-  // the browser cannot be told to stop looking: a position that somebody no longer wants to share is dropped
+  // the browser's request for the position cannot be cancelled: if the person no longer wants to share it, it is discarded
   const search = useRef(0);
   const stop = (): number => ++search.current;
   const share = (): void => {
@@ -131,7 +131,7 @@ export function LocationCard({ view }: Card): ReactNode {
 const PERMISSION_DENIED = 1;
 
 function rounded({ latitude, longitude, accuracy }: GeolocationCoordinates): object {
-  // four decimals are about 11 m, so two points of one cell are at most some 20 m apart
+  // four decimals are about 11 m, so two points of one cell are at most about 20 m apart
   const near = (value: number): number => Number(value.toFixed(4));
   return { lat: near(latitude), lon: near(longitude), accuracy: Math.max(20, Math.round(accuracy)) };
 }

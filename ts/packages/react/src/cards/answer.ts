@@ -1,4 +1,4 @@
-// What a card can do with its call. Buttons go off at the first press: an answer is sent once.
+// What a card can do with its call. The buttons are disabled by the first press: an answer is sent once.
 import { useCardHost } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 

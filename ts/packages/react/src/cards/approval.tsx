@@ -1,5 +1,5 @@
-// A person's yes or no before a call may run, with a way to change its input first. What is allowed can be read whenever it
-// can be allowed; how a press has to be meant stands in `deliberate.tsx`.
+// The card that asks a person to approve a call, and lets them edit its input first. The input must have been visible before it can be
+// allowed; `deliberate.tsx` decides which presses count.
 import { Pencil } from "lucide-react";
 import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import { areDrafts } from "../drafts.ts";
@@ -26,25 +26,25 @@ interface Editing {
   readonly form: ReactNode;
   readonly start: () => void;
   readonly undo: () => void;
-  /** The input as it is now; nothing if some of it is wrong. */
+  /** The edited input; undefined if some of it is invalid. */
   readonly input: Input | undefined;
   readonly isChanged: boolean;
-  /** It is about fields that the tool does not have. */
+  /** The draft has fields that the tool does not have. */
   readonly isUnfit: boolean;
 }
 
-/** Fields made from the tool's schema, with what the model wrote in them. */
+/** Fields made from the tool's schema, filled with the model's input. */
 function useEditing(view: CardView, call: AskingCall, isOff: boolean): Editing {
   const words = useWords();
   const [kept, setDrafts] = useDraft<FieldDrafts | undefined>(view, EDIT, undefined, areDrafts);
   const schema = view.tool?.inputSchema;
   const { runsWith } = view;
   const fields = useMemo(() => editFields(schema, call.input, runsWith?.input), [schema, call.input, runsWith]);
-  // made before the server had told of the tool, it may have fewer fields: those are as they were
+  // a draft from before the tool was loaded may lack fields: those are unchanged
   const drafts = kept === undefined ? undefined : { ...firstDrafts(fields), ...kept };
   const isUnfit = drafts !== undefined && Object.keys(drafts).length > fields.length;
   const now = drafts === undefined ? undefined : edited(fields, drafts, call.input, words);
-  // of a field that is not there, or not yet, the change would be left out
+  // the change of a field that is missing would be lost
   const isWrong = now?.errors.some((error) => error !== "") === true || isUnfit;
   const input = now === undefined ? call.input : isWrong ? undefined : (now.value as Input);
   return {
@@ -61,7 +61,7 @@ function useEditing(view: CardView, call: AskingCall, isOff: boolean): Editing {
 function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode {
   const { approve, connection } = useCardHost();
   const words = useWords();
-  // what is decided now is for now: it is not kept for a server that comes back later
+  // a decision is for now: it is not kept until the server is back
   const isAway = isServerAway(connection);
   const isOff = useAnswer(view).isOff || isAway;
   const reading = useReadCalls();
@@ -79,12 +79,12 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
       ...(!approved && reason ? { reason } : {}),
     });
   const box = useCardInSight(`${editing.isOn} ${editing.isChanged} ${isAlways} ${reason !== undefined}`);
-  // of a form, the letters are typed into its fields
+  // in a form, letters are typed into its fields
   const isPlain = reason === undefined && !isAlways && !editing.isOn;
   const pressed = (event: KeyboardEvent): void => {
     const letter = isPlain && isOnButton(event) ? event.key.toLowerCase() : "";
     if (letter === "d" && !isOff) {
-      // else it would be the first letter of the reason
+      // otherwise the letter would be typed into the field for the reason
       event.preventDefault();
       setReason("");
     } else if (letter === "a" && canAllow(event.currentTarget)) {
@@ -103,7 +103,7 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
       <Button look="quiet" className="fh-button fh-quiet fh-last" disabled={cannotAllow || editing.isOn} onClick={() => setAlways(true)}>{words.always}</Button>
     </>
   );
-  // a button of its own, which has to be in sight for a moment before it can be pressed
+  // another button, which also has to be visible for a moment before it can be pressed
   const always = (
     <>
       <AllowButton key="always" disabled={cannotAllow} onAllow={() => decide(true, "thread")}>{words.allowAlways}</AllowButton>
@@ -116,13 +116,13 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
       <Button look="quiet" disabled={isOff} onClick={() => setReason(undefined)}>{words.back}</Button>
     </>
   );
-  // the title was made from what the model wrote: of a changed input it says nothing
+  // the server made the title from the model's input, so it may be wrong for an edited one
   const asked = editing.isChanged || editing.input === undefined ? { ...view, title: undefined, tool: view.tool?.title?.includes("…") === true ? undefined : view.tool } : view;
   return (
     <Frame view={view} title={titleOf(asked, words)} context={placeOf(view, words)} aside={<code className="fh-mono">{call.tool}</code>} actions={reason !== undefined ? denying : isAlways ? always : deciding} onKeyDown={pressed}>
       {isAway ? <Note tone="amber">{connection.state === "lost" ? words.away : words.signedOut}</Note> : <Returned view={view} />}
       {editing.isChanged && <Note tone="amber">{editing.isUnfit ? words.unfitInput : words.changedInput}</Note>}
-      {/* the fields begin at their top, however far the table was scrolled */}
+      {/* another key, so that the fields start at their top even if the table was scrolled */}
       <InputBox key={editing.isOn ? "fields" : "table"} box={box} isRead={isRead} onRead={() => reading.add(call.id)} count={Object.keys(shown).length} hasMore={view.runsWith !== undefined}>
         {editing.form ?? <><InputTable input={shown} runsWith={view.runsWith} /><LeftOut runsWith={view.runsWith} /></>}
       </InputBox>
@@ -132,19 +132,19 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
   );
 }
 
-/** Nothing can be decided at the moment: the server cannot be reached, or does not know this person any more. */
+/** Nothing can be decided now: the server cannot be reached, or the person is signed out. */
 export function isServerAway(connection: CardHost["connection"]): boolean {
   return connection.state === "lost" || (connection.state === "refused" && connection.status === 401);
 }
 
-/** An answer that was not taken is asked for again, with what became of it. */
+/** Why the previous decision was refused, when the card asks again. */
 function Returned({ view: { state } }: { view: CardView }): ReactNode {
   const words = useWords();
   const refusal = state.name === "open" || state.name === "parked" ? state.refusal : undefined;
   return refusal === undefined ? null : <Note tone="red">{words.decideAgain(refusalWords(refusal, words))}</Note>;
 }
 
-/** A card that grows keeps its buttons in sight. Goes on an element inside of the card. */
+/** Scrolls the card so that its buttons stay visible when it grows. Attach the ref to an element inside the card. */
 function useCardInSight(shape: string): RefObject<HTMLDivElement | null> {
   const inside = useRef<HTMLDivElement>(null);
   const before = useRef(shape);
@@ -160,14 +160,14 @@ function useCardInSight(shape: string): RefObject<HTMLDivElement | null> {
 interface BoxProps {
   readonly box: RefObject<HTMLDivElement | null>;
   readonly count: number;
-  /** Something is said of parameters that it runs without. */
+  /** Parameters that were left out are listed as well. */
   readonly hasMore: boolean;
   readonly isRead: boolean;
   readonly onRead: () => void;
   readonly children: ReactNode;
 }
 
-/** As high as there is room for; what does not fit is scrolled to before it can be allowed. */
+/** The input, which has to be scrolled to its end before it can be allowed. */
 function InputBox({ box, count, hasMore, isRead, onRead, children }: BoxProps): ReactNode {
   const words = useWords();
   useReading(box, isRead, onRead);
@@ -196,7 +196,7 @@ function Reason({ reason, onChange, onSend, isOff }: ReasonProps): ReactNode {
     onSend();
   };
   return (
-    // one field and no button of its own: Enter sends it
+    // a single field without a button: Enter sends it
     <form onSubmit={send}>
       <input className="fh-input" aria-label={words.reason} placeholder={words.reason} autoFocus value={reason} disabled={isOff} onChange={(event) => onChange(event.target.value)} />
     </form>
@@ -207,9 +207,9 @@ function placeOf({ executor }: CardView, words: Words): string {
   return executor === "frontend" ? words.runsHere : executor === "client" ? words.runsInProgram : words.runsOnServer;
 }
 
-/** Whether somebody pressed a key alone, on one of the card's buttons, and went there with keys. The heading gets the focus by itself,
- * the list of parameters by a click of somebody who reads or copies, and a button such as Back by the click that pressed it: what is
- * typed then may be meant for something else. */
+/** Whether a key without modifiers was pressed on one of the card's buttons that has the focus because of the keyboard. The heading gets
+ * the focus automatically, the list of parameters by a click that selects text, and a button such as Back by the click that pressed it:
+ * a key that is pressed then may be meant for something else. */
 function isOnButton(event: KeyboardEvent): boolean {
   const hasModifier = event.ctrlKey || event.metaKey || event.altKey;
   return !hasModifier && isDeliberate(event) && (event.target as Element).closest(".fh-actions") !== null && !isPressed(event.target);

@@ -1,4 +1,4 @@
-// One call as a card, in whichever state it is.
+// One call as a card, in any state.
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
 import { useNow } from "../card-memory.ts";
@@ -20,7 +20,7 @@ export function ToolCard({ view: given }: { view: CardView }): ReactNode {
   const known = useKnown([given], useCardHost());
   const view = known.views[0] ?? given;
   const { state } = view;
-  // which card it gets depends on its schemas: it is not shown as another one until they are here
+  // the schemas decide which card it gets: no other card is shown until they are loaded
   const isYetToBeKnown = view.kind === "unknown" && view.card === undefined && view.executor === "frontend" && view.tool === undefined && known.isAsking;
   switch (state.name) {
     case "writing":
@@ -61,7 +61,7 @@ function Running({ view }: { view: CardView }): ReactNode {
   return <Frame view={view} title={questionOf(view, words)} context={context} actions={cancel}>{progress === undefined ? undefined : <Progress name={questionOf(view, words)} text={progress} />}</Frame>;
 }
 
-/** The words, and a bar where they hold a share. */
+/** The progress text, with a bar if it contains a fraction. */
 function Progress({ name, text }: { name: string; text: string }): ReactNode {
   const share = shareIn(text);
   return (
@@ -97,7 +97,7 @@ function Question({ view }: { view: CardView }): ReactNode {
   return <Card view={view} />;
 }
 
-/** The name of a tool is for programs: without a title nothing is said of it. */
+/** Tool names are for programs: a tool without a title shows none. */
 function Writing({ view }: { view: CardView }): ReactNode {
   const { writing } = useWords();
   const title = view.title ?? view.tool?.title;
@@ -128,7 +128,7 @@ function Undelivered({ view, retryAt }: { view: CardView; retryAt: number }): Re
   );
 }
 
-/** Not signed in, too slow, too often: the same answer may be taken later. Others are refused for what they say. */
+/** Not signed in, a timeout, or too many requests: the same answer may be accepted later. Any other refusal concerns its content. */
 const MENDS_ITSELF = [401, 408, 429];
 
 function Refused({ view, refusal }: { view: CardView; refusal: Refusal }): ReactNode {

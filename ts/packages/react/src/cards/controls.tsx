@@ -1,4 +1,4 @@
-// The fields of a form as somebody fills them in: one control for each kind, what it is for, and what is wrong with it.
+// The fields of a form: a control for each kind, its description, and its error.
 import { type ReactNode, useState } from "react";
 import type { Draft, Field, FieldDrafts } from "../fields.ts";
 import type { Filled } from "../form-values.ts";
@@ -9,7 +9,7 @@ export interface FieldProps {
   readonly field: Field;
   readonly id: string;
   readonly draft: Draft;
-  /** Empty if nothing is wrong. */
+  /** Empty if there is no error. */
   readonly error: string;
   readonly isOff: boolean;
   readonly onChange: (draft: Draft) => void;
@@ -21,10 +21,10 @@ interface FieldsProps {
   readonly drafts: FieldDrafts;
   readonly errors: readonly string[];
   readonly isOff: boolean;
-  /** Whether it is time to tell what is wrong with this one. */
+  /** Whether the error of this field is shown yet. */
   readonly isTold: (field: Field) => boolean;
   readonly onChange: (name: string, draft: Draft) => void;
-  /** Stands below a field. */
+  /** Shown below a field. */
   readonly below?: (field: Field) => ReactNode;
 }
 
@@ -40,12 +40,12 @@ export function Fields({ fields, id, drafts, errors, isOff, isTold, onChange, be
 export interface Filling {
   readonly isTold: (field: Field) => boolean;
   readonly change: (name: string, draft: Draft) => void;
-  /** Whether it can be sent; else what is wrong is told, and the first wrong field has the focus. */
+  /** Whether the form can be sent. If not, shows all errors and focuses the first wrong field. */
   readonly mayLeave: (filled: Filled) => boolean;
 }
 
-/** When what is wrong is told: once the next field is changed, and not when the focus leaves, since a line that comes between the
- * two halves of a press would move the button away from it. An empty field is no mistake before somebody wants to send it. */
+/** Errors are shown once the next field is changed, not when a field loses the focus: a line that appears between pointer-down and
+ * pointer-up would move the button away. An empty field is no error before somebody tries to send the form. */
 export function useFilling(id: string, drafts: FieldDrafts, setDrafts: (drafts: FieldDrafts) => void): Filling {
   const [changed, setChanged] = useState<readonly string[]>([]);
   const [wasPressed, setPressed] = useState(false);
@@ -98,7 +98,7 @@ function Control(props: FieldProps): ReactNode {
     case "many":
       return <Choices {...props} field={field} />;
     case "one":
-      // a radio cannot be taken back, so what may stay empty is a list
+      // radio buttons cannot be cleared, so an optional choice is a list
       return field.isRequired && field.choices.length <= RADIOS_AT_MOST ? <Choices {...props} field={field} /> : <ChoiceList {...props} field={field} />;
     default:
       return <Line {...props} />;
@@ -107,7 +107,7 @@ function Control(props: FieldProps): ReactNode {
 
 function useLabel({ label: given, isRequired }: Field): string {
   const words = useWords();
-  // a name may come from a model, with what cannot be seen in it
+  // a name may come from a model and contain invisible characters
   const label = piecesOf(given).map(({ text }) => text).join("") || words.answer;
   return isRequired ? label : `${label} ${words.optional}`;
 }
@@ -119,7 +119,7 @@ function Line(props: FieldProps): ReactNode {
     id, className: field.kind === "json" ? "fh-input fh-mono" : "fh-input", value: String(draft), disabled: isOff, required: field.isRequired, "aria-invalid": error !== "", ...describedBy(props),
     onChange: ({ target }: { target: { value: string } }) => onChange(target.value),
   };
-  // numbers are typed as text: a field for numbers keeps nothing of what is none
+  // numbers are typed as text: a number field discards anything that is not a number
   const isLong = field.kind === "list" || field.kind === "json" || (field.kind === "text" && field.type === "long");
   const rows = Math.min(8, Math.max(field.kind === "json" ? 1 : 3, String(draft).split("\n").length));
   return (
@@ -158,13 +158,13 @@ function ChoiceList(props: ChoiceProps): ReactNode {
   );
 }
 
-/** Radios for one of them, boxes for several. */
+/** Radio buttons for one choice, checkboxes for several. */
 function Choices(props: ChoiceProps): ReactNode {
   const { field, id, draft, error, isOff, onChange } = props;
   const label = useLabel(field);
   const isMany = field.kind === "many";
   const chosen = typeof draft === "object" ? draft : [String(draft)];
-  // in the order of the schema, whichever was ticked first
+  // in the order of the schema, whatever order they were checked in
   const toggled = (value: string): readonly string[] => field.choices.map((each) => each.value).filter((each) => chosen.includes(each) !== (each === value));
   const group = isMany ? {} : { role: "radiogroup", "aria-required": true, "aria-invalid": error !== "" };
   return (

@@ -1,18 +1,17 @@
-// Presses that allow something. They count only when a person means them: not in the first moment of a card, not from a key
-// that is held down, not as the second half of a double click, not with a pointer under which the button has just come, and never
-// from a script.
+// Decides which presses may allow something: only those that a person meant. Not in the first moment of a card, by a held key, as the
+// second half of a double click, under a pointer when the button has just moved there, or from a script.
 import { type ReactNode, type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from "react";
 import { Button, type ButtonProps } from "./frame.tsx";
 
-/** How long a button must have been in sight before a press counts. */
+/** How long a button must have been visible before a press counts. */
 export const SETTLED_MS = 600;
 
-/** The fields of React's events that count here. */
+/** The fields of React's events that are used here. */
 interface Press {
   readonly nativeEvent: Event;
 }
 
-/** Whether a person pressed it, and on what they could see. */
+/** Whether a person pressed it, and could see what they pressed. */
 export function isDeliberate({ nativeEvent }: Press): boolean {
   const { isTrusted, detail, repeat } = nativeEvent as UIEvent & { repeat?: boolean };
   const now = performance.now();
@@ -22,8 +21,8 @@ export function isDeliberate({ nativeEvent }: Press): boolean {
 
 const NEVER = Number.NEGATIVE_INFINITY;
 
-/** When and where a pointer was pressed last, also on what is off and hears no click; whether that was soon after the press before it,
- * and on the same thing; when somebody last scrolled, and when the page did; and when the page was last turned to. */
+/** When and where a pointer was last pressed, disabled elements included; whether that was soon after the previous press, and on the same
+ * element; when somebody last scrolled; when the page last scrolled; and when the page last became visible or got the focus. */
 let pressedAt = NEVER;
 let pressedOn: EventTarget | null = null;
 let isSoon = false;
@@ -34,7 +33,7 @@ let seenAt = NEVER;
 
 function notePress({ target }: Event): void {
   const now = performance.now();
-  // a button is one thing, with all that is drawn in it
+  // a button counts as one element, whatever is inside it
   const on = (target as Element).closest?.("button") ?? target;
   isSoon = now - pressedAt < SETTLED_MS;
   isSame = on === pressedOn;
@@ -42,7 +41,7 @@ function notePress({ target }: Event): void {
   pressedOn = on;
 }
 
-/** Whether the focus is on this button because a pointer pressed it: what is typed next may be meant for something else. */
+/** Whether this button has the focus because a pointer pressed it: a key that is pressed next may be meant for something else. */
 export function isPressed(button: EventTarget): boolean {
   return button === pressedOn;
 }
@@ -55,19 +54,19 @@ function noteSight(): void {
   seenAt = performance.now();
 }
 
-/** For a page that scrolls its cards by itself: for a moment no pointer allows what has come under it. */
+/** Call it after scrolling cards programmatically: for a moment, presses by a pointer allow nothing. */
 export function cardsMoved(): void {
   shiftedAt = performance.now();
 }
 
 const HEARD = [["pointerdown", notePress], ["visibilitychange", noteSight], ["wheel", noteScroll], ["touchmove", noteScroll]] as const;
 
-/** They stay: the same listener is added once only, however many buttons there are. */
+/** Never removed: adding the same listener again has no effect, however many buttons there are. */
 function watch(): void {
   HEARD.forEach(([kind, note]) => document.addEventListener(kind, note, true));
 }
 
-/** Since when it can be pressed: 0 while it is off or out of sight, and for a moment after it came on. */
+/** The time from which it can be pressed; 0 while it is disabled or hidden, and for a moment after that. */
 function useSettled(isOff: boolean, button: RefObject<Element | null>): number {
   const [since, setSince] = useState(0);
   const isUsable = useInSight(button) && !isOff;
@@ -81,24 +80,24 @@ function useSettled(isOff: boolean, button: RefObject<Element | null>): number {
 }
 
 const LOOK_EVERY_MS = 32;
-/** Less than this is no other place. */
+/** A smaller difference does not count as a move. */
 const NEAR_PX = 4;
 
 interface Stillness {
   readonly isStill: boolean;
-  /** Looks again, for a press that comes before the next look: whether it was still when that began. */
+  /** Measures again, for a press between two measurements: returns whether the button was still when the press began. */
   readonly stands: (since: number) => boolean;
 }
 
-/** Not still for a moment after the button has come to another place by itself: a card has left or grown, or the page has scrolled.
- * The pointer may be there for something else. Whoever scrolls sees where it goes. Nor for a moment after the window got the focus:
- * the press that does so, or that closes a dialog of the browser, is not meant for the button. */
+/** False for a moment after the button has moved by itself, because a card disappeared or grew or the page scrolled: the pointer may have
+ * been meant for something else. A person who scrolls sees where the button goes. Also false for a moment after the window got the
+ * focus: the press that focuses it, or that closes a dialog of the browser, is not meant for the button. */
 function useStill(button: RefObject<Element | null>): Stillness {
   const [isStill, setStill] = useState(true);
   const place = useRef<Place | undefined>(undefined);
   const movedAt = useRef(NEVER);
   const stands = useCallback((since: number): boolean => {
-    // the timer outlives the button by a moment
+    // the timer may fire once after the button is unmounted
     if (button.current === null) {
       return false;
     }
@@ -115,7 +114,7 @@ function useStill(button: RefObject<Element | null>): Stillness {
     setStill(now - stoodSince >= SETTLED_MS);
     return since - stoodSince >= SETTLED_MS;
   }, [button]);
-  // before anybody sees it there
+  // before it is painted at its new place
   useBeforePaint(() => void stands(0));
   useEffect(() => {
     const timer = setInterval(stands, LOOK_EVERY_MS, 0);
@@ -126,7 +125,7 @@ function useStill(button: RefObject<Element | null>): Stillness {
 
 const useBeforePaint = typeof document === "undefined" ? useEffect : useLayoutEffect;
 
-/** In what is scrolled, however far that is; in the window; and how much there is to scroll. */
+/** The position in the scrolled content, the vertical position in the window, and the scrollable height. */
 type Place = readonly [left: number, top: number, topInWindow: number, extent: number];
 
 function placeOf(element: Element): Place {
@@ -140,16 +139,17 @@ function placeOf(element: Element): Place {
   return place;
 }
 
-/** A list that gets shorter below the button moves it in the window, too. A scroll alone is somebody's, or `cardsMoved` says so. */
+/** Whether it has moved. A list below the button that gets shorter also moves it in the window. Scrolling alone does not count: it is the
+ * person's, or reported by `cardsMoved`. */
 function isElsewhere(before: Place, now: Place): boolean {
   const [left, top, inWindow, extent] = before.map((each, index) => Math.abs(each - now[index]!) >= NEAR_PX);
   return left || top || (inWindow && extent && performance.now() - scrolledAt >= SETTLED_MS) || false;
 }
 
-/** Half of a button is enough to see what it is. */
+/** The visible part of a button that is enough to recognize it. */
 const SEEN = 0.5;
 
-/** Neither scrolled away nor inside of something that is not shown. */
+/** Whether it is neither scrolled out of view nor inside a hidden element. */
 function useInSight(element: RefObject<Element | null>): boolean {
   const [isInSight, setInSight] = useState(typeof IntersectionObserver === "undefined");
   useEffect(() => {
@@ -167,7 +167,7 @@ export interface AllowButtonProps extends Omit<ButtonProps, "onClick"> {
   readonly onAllow: () => void;
 }
 
-/** For whatever lets a call run, or says yes in the person's name. */
+/** For every button that lets a call run, or gives consent in the person's name. */
 export function AllowButton({ onAllow, disabled = false, ...rest }: AllowButtonProps): ReactNode {
   const button = useRef<HTMLSpanElement>(null);
   const since = useSettled(disabled, button);
@@ -178,18 +178,18 @@ export function AllowButton({ onAllow, disabled = false, ...rest }: AllowButtonP
         look="main"
         {...rest}
         disabled={since === 0}
-        // not off: it would lose the focus, and a key goes where the focus is, however the cards move
+        // not `disabled`: it would lose the focus, and a key goes to the focused element however the cards move
         aria-disabled={isStill ? undefined : true}
-        // a key that is held down presses again and again
+        // a held key repeats its press
         onKeyDown={(event) => event.repeat && event.preventDefault()}
-        // a press that began before it could be pressed was meant for something else, however late it ends
+        // a press that began before the button was ready was meant for something else, however late it ends
         onClick={(event) => (event.detail === 0 || (pressedAt >= since && stands(pressedAt))) && isDeliberate(event) && onAllow()}
       />
     </span>
   );
 }
 
-/** Whether this part of a card has such a button that could be pressed now. */
+/** Whether this part of a card contains such a button that can be pressed now. */
 export function canAllow(part: Element): boolean {
   return part.querySelector(".fh-allow > button:not(:disabled)") !== null;
 }

@@ -1,4 +1,4 @@
-// Cards that bring a file: picked, or a photo that is taken here. What goes back is a reference.
+// Cards that send a file: a chosen one, or a photo. The answer contains a reference to it.
 import { type ChangeEvent, type DragEvent, type ReactNode, useEffect, useRef, useState } from "react";
 import { useNow } from "../card-memory.ts";
 import { limitWords, questionOf } from "../sentences.ts";
@@ -34,7 +34,7 @@ function useUpload(view: CardView): Sending {
   return { share, fault, send };
 }
 
-/** What the server takes, once it has said so. */
+/** The server's size limit, once it is known. */
 function useLimit(): number | undefined {
   const { http } = useCardHost();
   const [limit, setLimit] = useState<number>();
@@ -87,7 +87,7 @@ function Chooser({ isOff, look, onFile, accept }: ChooserProps): ReactNode {
   const input = useRef<HTMLInputElement>(null);
   const chosen = ({ target }: ChangeEvent<HTMLInputElement>): void => {
     const file = target.files?.[0];
-    // else the same file could not be chosen again after a failure
+    // otherwise the same file could not be chosen again after a failure
     target.value = "";
     if (file !== undefined) {
       onFile(file);
@@ -101,7 +101,7 @@ function Chooser({ isOff, look, onFile, accept }: ChooserProps): ReactNode {
   );
 }
 
-/** Two presses: the first starts the camera, which takes the photo in a moment; the second sends what is on the card then. */
+/** Two presses: the first starts the camera, which takes the photo after a countdown; the second sends the photo that is shown. */
 export function PhotoCard({ view }: Card): ReactNode {
   const { isOff, skip } = useAnswer(view);
   const words = useWords();
@@ -114,7 +114,7 @@ export function PhotoCard({ view }: Card): ReactNode {
     <>
       {photo !== undefined ? (
         <>
-          {/* it comes where "Take now" was: a press that was meant for that must not send what nobody has looked at */}
+          {/* it appears where "Take now" was: a press meant for that button must not send a photo that nobody has looked at */}
           <AllowButton disabled={isBusy} onAllow={() => send(photo)}>{words.usePhoto}</AllowButton>
           <Button disabled={isBusy} onClick={camera.start}>{words.takeAgain}</Button>
         </>
@@ -141,7 +141,7 @@ export function PhotoCard({ view }: Card): ReactNode {
   );
 }
 
-/** The card grows with its picture, and its buttons stay in sight. */
+/** The card grows with its picture; this keeps its buttons visible. */
 function bringCardInSight({ currentTarget }: { currentTarget: Element }): void {
   currentTarget.closest(".fh-card")?.scrollIntoView({ block: "nearest" });
 }
@@ -156,9 +156,9 @@ interface CameraView {
   readonly video: { current: HTMLVideoElement | null };
   readonly isStarting: boolean;
   readonly isLive: boolean;
-  /** Why it did not start, as the name of the words for it. */
+  /** Why the camera did not start, as a key of the words. */
   readonly fault: CameraFault | undefined;
-  /** Until the photo is taken by itself. */
+  /** Seconds until the photo is taken automatically. */
   readonly secondsLeft: number;
   readonly photo: File | undefined;
   readonly preview: string | undefined;
@@ -166,10 +166,10 @@ interface CameraView {
   readonly take: () => void;
 }
 
-/** Time to look at the live view, and to hold still. */
+/** Time to look at the live view and hold still. */
 const AIM_MS = 3_000;
 
-/** The camera is on from a press until the photo is taken or the card is gone. */
+/** The camera is on from the press until the photo is taken or the card is unmounted. */
 function useCamera(view: CardView): CameraView {
   const video = useRef<HTMLVideoElement>(null);
   const [stream, setStream] = useState<MediaStream>();
@@ -197,7 +197,7 @@ function useCamera(view: CardView): CameraView {
     asked.then(
       (live) => {
         if (isGone.current) {
-          // the browser's question was answered after the card's
+          // the person answered the browser's permission prompt after the card was closed
           live.getTracks().forEach((track) => track.stop());
           return;
         }
@@ -211,7 +211,7 @@ function useCamera(view: CardView): CameraView {
     ).finally(() => setStarting(false));
   };
   const take = (): void => {
-    // before the first picture there is nothing to take
+    // there is nothing to take before the first frame
     if (video.current !== null && video.current.videoWidth > 0) {
       snapshot(video.current, (file) => {
         setPhoto(file);

@@ -1,19 +1,19 @@
-// Where the focus is while questions come and go: it stays where somebody put it. Only when it is nowhere does it go to the
-// question that is next: to its heading, or to its field once somebody has begun to answer. Never to a button: a key that was
-// meant for something else must not answer.
+// Manages the focus while cards come and go. It stays where the person put it. Only if nothing has it does it move to the next question:
+// to its heading, or to its field if the person has started typing. Never to a button, because a key that was meant for something else
+// must not answer.
 import { type RefObject, useEffect, useRef } from "react";
 import type { CardView } from "../view.ts";
 
 const FIELDS = "input:not([hidden]):not(:disabled), select:not(:disabled), textarea:not(:disabled)";
 
-/** `room` holds the cards; `waiting` are those that somebody has to answer, in their order. */
+/** `room` contains the cards; `waiting` are those that need an answer, in order. */
 export function useCardFocus(room: RefObject<HTMLElement | null>, waiting: readonly CardView[]): void {
   const last = useRef(0);
   const isInside = useRef(false);
   const states = waiting.map(({ call, state }) => `${call.id} ${state.name}`).join("\n");
   useEffect(() => {
     const cards = room.current;
-    // a button that went off, or away with its card, leaves the focus nowhere
+    // a button that was disabled, or removed with its card, leaves nothing focused
     if (cards === null || !isNowhere()) {
       return;
     }
@@ -24,7 +24,7 @@ export function useCardFocus(room: RefObject<HTMLElement | null>, waiting: reado
   }, [room, states]);
   useEffect(() => {
     const note = ({ target }: FocusEvent): void => {
-      // a page that has only just been loaded has put it onto the heading itself
+      // on a page that has just loaded, the heading got the focus from this code
       isInside.current ||= (target as Element).matches(":not(.fh-title)");
       const id = (target as Element).closest<HTMLElement>("[data-call]")?.dataset["call"];
       const place = waiting.findIndex(({ call }) => call.id === id);
@@ -36,7 +36,7 @@ export function useCardFocus(room: RefObject<HTMLElement | null>, waiting: reado
   });
 }
 
-/** True if there is such a card. */
+/** Returns true if there is such a card. */
 function focusOn(room: HTMLElement, id: string, mayType: boolean): boolean {
   const card = room.querySelector<HTMLElement>(`[data-call="${CSS.escape(id)}"]`);
   const target = (mayType && card?.querySelector<HTMLElement>(FIELDS)) || card?.querySelector<HTMLElement>(".fh-title");

@@ -1,5 +1,5 @@
-// Forms made from a schema: one that a tool asks for, a page to open in its place, or the answer of any tool whose output has
-// fields. What does not fit is told beside its field, and nothing is sent before all of it fits.
+// Forms made from a schema: a form that a tool asks for, a page to open instead, or the answer of any tool whose output has fields.
+// Errors are shown next to their fields, and nothing is sent until all fields are valid.
 import { openable } from "@farhand/client";
 import { type FormEvent, type ReactNode, useId } from "react";
 import { areDrafts } from "../drafts.ts";
@@ -26,7 +26,7 @@ export function FormCard({ view }: Card): ReactNode {
   return fields === undefined ? <UnknownCard view={view} /> : <ToolForm view={view} fields={fields} />;
 }
 
-/** Whether the call itself brings the form, as those do that a tool of the server asks for. */
+/** Whether the call's input contains the form, as for a form that a server tool asks for. */
 function isAsked(view: CardView): boolean {
   return view.call.tool === ASKED || inputOf(view)["schema"] !== undefined;
 }
@@ -41,7 +41,7 @@ function AskedForm({ view }: Card): ReactNode {
   );
 }
 
-/** The output of a tool, field by field. Its input stands above them, unless the title says it. */
+/** The output of a tool, field by field. Its input is shown above, unless the title contains it. */
 function ToolForm({ view, fields }: Card & { fields: readonly Field[] }): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
   const words = useWords();
@@ -76,7 +76,7 @@ function FieldForm({ view, fields, button, onSend, waysOut, children }: FieldFor
       onSend(content.value);
     }
   };
-  // without a field the button is all that there is to say yes with
+  // a form without fields can be accepted only by its button
   const sending = fields.length === 0
     ? <AllowButton disabled={isOff} onAllow={() => onSend(content.value)}>{button}</AllowButton>
     : <Button look="main" type="submit" form={id} disabled={isOff}>{button}</Button>;
@@ -101,7 +101,7 @@ function WaysOut({ view }: Card): ReactNode {
   );
 }
 
-/** A page in place of fields. It opens from a press on its link alone. */
+/** A page instead of fields. It opens only when the person clicks its link. */
 function PageForm({ view, text }: { view: CardView; text: string }): ReactNode {
   const { isOff, answer } = useAnswer(view);
   const words = useWords();
@@ -129,7 +129,7 @@ function PageForm({ view, text }: { view: CardView; text: string }): ReactNode {
   );
 }
 
-/** What somebody had typed when the time ran out: still there to read and to copy. */
+/** What the person had typed when the time ran out, still readable and copyable. */
 export function Typed({ view }: Card): ReactNode {
   const words = useWords();
   const fields = isAsked(view) ? fieldsOf(inputOf(view)["schema"]) : (answerFields(view.tool?.outputSchema) ?? []);

@@ -1,4 +1,4 @@
-// The one frame of every card: icon, title, context, body, one main button, a way out, time left.
+// The frame of every card: icon, title, context, body, one main button, a way to decline, and the time left.
 import {
   Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, Server, ShieldCheck, TriangleAlert, Type, X,
 } from "lucide-react";
@@ -43,7 +43,7 @@ export interface FrameProps {
   readonly children?: ReactNode;
   readonly actions?: ReactNode;
   readonly aside?: ReactNode;
-  /** For keys that are pressed while the focus is inside of the card. */
+  /** For keys that are pressed while the focus is inside the card. */
   readonly onKeyDown?: (event: KeyboardEvent) => void;
 }
 

@@ -1,4 +1,4 @@
-// The input of a call, for somebody who decides by it: nothing hides in it, and the beginning of every value is in sight.
+// The input of a call, for a person who decides about it: nothing can be hidden in it, and the beginning of every value is visible.
 import { type ReactNode, type RefObject, useEffect, useId, useMemo, useRef, useState } from "react";
 import { type Draft, type Field, type FieldDrafts, firstDrafts } from "../fields.ts";
 import { useWords } from "../thread.tsx";
@@ -11,16 +11,16 @@ export type Input = Readonly<Record<string, unknown>>;
 
 const NAME_AT_MOST = 60;
 const VALUE_AT_MOST = 200;
-/** Fewer than these are shown rather than counted. */
+/** Fewer lines than this are shown instead of counted. */
 const WORTH_FOLDING = 40;
 const LINES_AT_MOST = 3;
 
-/** A text with its marks, on one line as long as it takes; `isWhole` breaks the lines where the text does. */
+/** A text with its marks, on a single line; with `isWhole`, its own line breaks are kept. */
 export function VisibleText({ pieces, isWhole = false }: { pieces: readonly Piece[]; isWhole?: boolean }): ReactNode {
   return (
     <bdi>
       {pieces.map(({ kind, text }, index) => (
-        // the pieces of one text, which is replaced as a whole
+        // the pieces of one text, which is always replaced as a whole
         kind === "text" ? <span key={index}>{text}</span> : <span key={index}><Mark text={text} />{isWhole && kind === "break" ? "\n" : ""}</span>
       ))}
     </bdi>
@@ -52,7 +52,7 @@ export function InputTable({ input, runsWith }: { input: Input; runsWith?: RunsW
   );
 }
 
-/** What of a parameter is a default: the names in it, none for all of it; nothing if the model wrote all of it. */
+/** Which part of a parameter is a default: the names of its members, an empty list for all of it, or undefined if the model wrote all of it. */
 export function defaultsIn(name: string, runsWith: RunsWith): readonly string[] | undefined {
   const paths = runsWith?.defaults?.filter(([first]) => first === name) ?? [];
   return paths.length === 0 ? undefined : paths.flatMap(([, ...inner]) => (inner.length === 0 ? [] : [inner.join(".")]));
@@ -63,7 +63,7 @@ export function Default({ names, isBySchema = false }: { names: readonly string[
   return names === undefined ? null : <span className="fh-default"><Folded text={(isBySchema ? words.bySchema : words.byDefault)(names.join(", "))} /></span>;
 }
 
-/** The names of what is not set, for somebody who would have set it. */
+/** The names of the parameters that are not set, for a person who would have set one. */
 export function LeftOut({ runsWith }: { runsWith: RunsWith }): ReactNode {
   const words = useWords();
   const names = runsWith?.leftOut ?? [];
@@ -97,7 +97,7 @@ function Value({ value }: { value: unknown }): ReactNode {
   const whole = useMemo(() => (isWhole ? wholeOf(value) : []), [value, isWhole]);
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    // a card that has grown keeps its buttons in sight
+    // a card that has grown keeps its buttons visible
     if (isWhole) {
       button.current?.closest(".fh-card")?.scrollIntoView({ block: "nearest" });
     }
