@@ -20,7 +20,7 @@ async def test_a_blocked_place_says_what_to_do_and_can_be_tried_again(
     await guest.tries("Where am I?")
     await guest.presses("Share once")
     card = guest.card("Location is blocked")
-    await expect(card.get_by_text("The browser said no")).to_be_visible()
+    await expect(card.get_by_text("The browser refused")).to_be_visible()
     alert = card.get_by_role("alert")
     await expect(alert).to_have_text("Allow location for this site in the address bar, then try again.")
     await guest.page.context.grant_permissions(["geolocation"])

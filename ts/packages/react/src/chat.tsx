@@ -1,4 +1,4 @@
-// A whole chat, ready to use: what was said, what was done, the open questions, and a box to say more.
+// A whole chat, ready to use: messages, finished calls, open questions and a message box.
 import type { Message, ThreadOptions } from "@farhand/client";
 import { type FormEvent, Fragment, type KeyboardEvent, type ReactNode, useState } from "react";
 import { Button, Note } from "./cards/frame.tsx";
@@ -9,11 +9,11 @@ import { CardHostProvider, type HostOptions, type Style, type ThreadHost, useThr
 import { type CardView, isWaiting } from "./view.ts";
 
 export interface ThreadProps extends ThreadOptions, HostOptions, Style {
-  /** How the text of a message is shown; as it is, unless told otherwise: a Markdown renderer goes here. */
+  /** Renders the text of a message, for example as Markdown; by default, plain text. */
   readonly renderText?: (text: string, message: Message) => ReactNode;
 }
 
-/** Messages, cards and a message box. For a chat that looks different take `useThread`, `CardList` and `Rows`. */
+/** Messages, cards and a message box. For another layout, use `useThread`, `CardList` and `Rows`. */
 export function Thread({ cards, words, renderText = asItIs, openPage, ...options }: ThreadProps): ReactNode {
   const host = useThread(options, openPage === undefined ? {} : { openPage });
   return (
@@ -64,7 +64,7 @@ function Thought({ text }: { text: string }): ReactNode {
 
 const STAYS: ReadonlySet<string> = new Set(["denied", "timed-out"]);
 
-/** What was denied or came too late stays a card: there is something left to read or to do. */
+/** A denied call, or one that timed out, stays a card: the person can still read it or act on it. */
 function Finished({ views }: { views: readonly CardView[] }): ReactNode {
   const rows = views.filter(({ state }) => !STAYS.has(state.name));
   return (
@@ -77,7 +77,7 @@ function Finished({ views }: { views: readonly CardView[] }): ReactNode {
 
 type Block = string | { readonly thought: string } | { readonly views: CardView[] };
 
-/** Texts and finished calls in their order; what is open stands whole at the end. */
+/** Texts and finished calls in order; open calls are shown as cards at the end. */
 function blocksOf(message: Message, views: ReadonlyMap<string, CardView>): readonly Block[] {
   const blocks: Block[] = [];
   for (const part of message.parts) {
@@ -115,7 +115,7 @@ function Composer({ host: { thread, state, cards } }: { host: ThreadHost }): Rea
     }
   };
   const pressed = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
-    // an Enter that chooses a word of an input method is not meant for us
+    // an Enter that confirms a word of an input method must not send the message
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing && !event.repeat) {
       send(event);
     }

@@ -1,8 +1,8 @@
-// What somebody has typed or chosen and not sent yet, by the call it is for: there again when its card comes back, also after a
-// reload. Owns nothing that was sent: those answers are in the outbox.
+// What a person has typed or chosen but not sent, by call: restored when the card is shown again, also after a reload. Owns nothing that
+// was sent: those answers are in the outbox.
 import type { Http } from "@farhand/client";
 
-/** One for each server, so that every list of cards on a page has the same ones. */
+/** One for each server, so that all lists of cards on a page share their drafts. */
 const DRAFTS = new WeakMap<Http, Drafts>();
 
 export function draftsOf(http: Http): Drafts {
@@ -24,7 +24,7 @@ export class Drafts {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Undefined if there is none, or if what a former life of the page kept is nothing that the card could show. */
+  /** The draft; undefined if there is none, or if the stored value is not valid for the card. */
   get(callId: string, field: string, fits: Fits): unknown {
     const key = keyOf(callId, field);
     if (!this.#values.has(key)) {
@@ -41,7 +41,7 @@ export class Drafts {
     this.#listeners.forEach((listener) => listener());
   }
 
-  /** The call is over: a reload has nothing left to bring back. What is on screen stays for as long as the page does. */
+  /** The call has ended: removes its stored drafts. Those in memory stay until the page is closed. */
   settle(callId: string): void {
     const start = `${this.prefix}${keyOf(callId, "")}`;
     withStorage((storage) => keysOf(storage).filter((key) => key.startsWith(start)).forEach((key) => storage.removeItem(key)));
@@ -64,7 +64,7 @@ function keysOf(storage: Storage): string[] {
   return Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? "");
 }
 
-/** Full, forbidden, or not JSON: the draft still lives as long as the page. */
+/** Full, forbidden, or not JSON: the draft is still kept in memory. */
 function withStorage<T>(use: (storage: Storage) => T): T | undefined {
   try {
     return use(globalThis.sessionStorage);
@@ -73,7 +73,7 @@ function withStorage<T>(use: (storage: Storage) => T): T | undefined {
   }
 }
 
-/** Whether what a former life of the page kept are the fields of a form. Here, so that forms are loaded with the first card. */
+/** Whether a stored value can be the fields of a form. In this file, because forms are loaded with the first card. */
 export function areDrafts(value: unknown): boolean {
   const isText = (each: unknown): boolean => typeof each === "string";
   return typeof value === "object" && value !== null && !Array.isArray(value) && Object.values(value).every((each) => isText(each) || typeof each === "boolean" || (Array.isArray(each) && each.every(isText)));

@@ -1,18 +1,18 @@
-// The fields of a form, from a schema, and what each starts with. Pure.
+// Makes the fields of a form from a schema, with their initial values. Pure.
 import { isNullable, resolved, type Rule, ruleOf, typeIn } from "./schema.ts";
 import { sentenceOf } from "./sentences.ts";
 
 export interface Choice {
-  /** What the control holds for it; `raw` is what is sent. */
+  /** `value` is what the control holds; `raw` is what is sent. */
   readonly value: string;
   readonly title: string;
   readonly raw: unknown;
 }
 
 export interface Named {
-  /** Where its value stands in the whole: empty if it is the whole. */
+  /** Where its value is in the whole; empty if it is the whole. */
   readonly path: readonly string[];
-  /** The path as one word, unique in its form. */
+  /** The path as one string, unique in its form. */
   readonly name: string;
   readonly label: string;
   readonly description: string;
@@ -24,7 +24,7 @@ export interface Named {
 export type Field = Named &
   (
     | { readonly kind: "text"; readonly type: "text" | "email" | "url" | "date" | "datetime-local" | "long" }
-    /** `list` is one text on each line; `json` is what no field can be made for. */
+    /** `list` has one text per line; `json` is for values that no field can be made for. */
     | { readonly kind: "number" | "integer" | "boolean" | "list" | "json" }
     | ChoiceKind
   );
@@ -34,22 +34,22 @@ export interface ChoiceKind {
   readonly choices: readonly Choice[];
 }
 
-/** What is in a field: text as typed, a tick, or the values that are ticked. */
+/** The content of a field: a text, a boolean, or the chosen values. */
 export type Draft = string | boolean | readonly string[];
 export type FieldDrafts = Readonly<Record<string, Draft>>;
 
 const TYPES = { email: "email", uri: "url", date: "date", "date-time": "datetime-local" } as const;
-/** Texts that may be longer than this get more than one line. */
+/** Texts that may be longer than this get several lines. */
 const LINE_AT_MOST = 200;
 const NESTED_AT_MOST = 3;
 
-/** The fields of an object; one inside of another becomes fields of its own, with the names of both. */
+/** The fields of an object. A nested object becomes fields with the labels of both. */
 export function fieldsOf(schema: unknown): readonly Field[] {
   const root = ruleOf(schema);
   return fieldsIn(resolved(root, root), { root, path: [], labels: [], isNeeded: true });
 }
 
-/** The fields of an answer that is no object, too; nothing if some of it would have to be written as JSON. */
+/** The fields of any answer, objects or not; undefined if a part of it would have to be written as JSON. */
 export function answerFields(schema: unknown): readonly Field[] | undefined {
   if (typeof schema !== "object" || schema === null) {
     return undefined;
@@ -61,8 +61,8 @@ export function answerFields(schema: unknown): readonly Field[] | undefined {
   return fields.length === 0 || fields.some(({ kind }) => kind === "json") ? undefined : fields;
 }
 
-/** The fields of an input that somebody wants to change, with what stands in it: whatever the schema does not name is there, too.
- * `whole` is the input with its defaults: such a field is not empty, since leaving it out would bring the default back. */
+/** The fields of an input that a person wants to edit, with its current values, including values that the schema does not name. `whole`
+ * is the input with its defaults: such a field is not empty, since leaving it out would restore the default. */
 export function editFields(schema: unknown, input: Rule, whole: Rule = input): readonly Field[] {
   const root = ruleOf(schema);
   const rules = ruleOf(resolved(root, root)["properties"]);
@@ -73,10 +73,10 @@ export function editFields(schema: unknown, input: Rule, whole: Rule = input): r
     const value = Object.hasOwn(whole, name) ? whole[name] : undefined;
     const isDefault = value !== undefined && !Object.hasOwn(input, name);
     const rule = own === undefined ? { type: typeof value === "string" ? "string" : "json" } : ownRule(own, root);
-    // what the model wrote without being asked for may stay, or go
+    // an optional value that the model wrote may be removed; a default may not, since leaving it out would restore it
     const place = { path: [name], labels: [], isRequired: own === undefined || isDefault || needed.has(name), isNullable: own !== undefined && isNullable(own) };
     const field = fieldOf({ ...rule, default: value }, place, root);
-    // a value that its own field would not show as it is
+    // a value that its field could not show exactly is edited as JSON
     return value === undefined || showsAll(field, value) ? field : ({ ...field, kind: "json" } as Field);
   });
 }
@@ -105,11 +105,12 @@ interface Within {
   readonly root: Rule;
   readonly path: readonly string[];
   readonly labels: readonly string[];
-  /** False inside of an object that may be left out. */
+  /** False inside an object that may be left out. */
   readonly isNeeded: boolean;
 }
 
-/** The title of a definition names a type, of which there may be several fields: it is the label of none of them. */
+/** The rule with its references resolved. The title of a shared definition names a type, which several fields may have, so it is not used
+ * as a label. */
 function ownRule(own: Rule, root: Rule): Rule {
   return { ...resolved(own, root), title: own["title"] };
 }
@@ -129,7 +130,7 @@ function fieldsIn(rule: Rule, { root, path, labels, isNeeded }: Within): readonl
 }
 
 interface Place extends Pick<Named, "path" | "isRequired" | "isNullable"> {
-  /** Of the objects around it. */
+  /** Those of the objects around it. */
   readonly labels: readonly string[];
 }
 
@@ -210,7 +211,7 @@ function firstDraft(field: Field): Draft {
   }
 }
 
-/** A moment as the browser's own field writes it: in local time, without a zone. */
+/** A time in the format of the browser's own field: local, without a time zone. */
 function localTime(moment: string): string {
   const at = new Date(moment);
   return Number.isNaN(at.getTime()) ? "" : new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);

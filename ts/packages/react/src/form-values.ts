@@ -1,10 +1,10 @@
-// Forms that somebody has filled in: whether each field fits, the value of all of them together, and their words for somebody who
-// reads them again. Pure. Apart from `fields.ts`: a page needs it with its first form, not before.
+// Checks a filled-in form: the error of each field, the value of all of them, and the text for a person who reads it again. Pure.
+// Separate from `fields.ts`, because a page needs it only with its first form.
 import { type ChoiceKind, type Draft, type Field, type FieldDrafts, firstDrafts, type Named } from "./fields.ts";
 import { ruleOf, type Rule } from "./schema.ts";
 import { type Words, WORDS } from "./words.ts";
 
-/** What is wrong with each field, empty if nothing; the value, if nothing is wrong with any. */
+/** An error for each field, empty if it is valid; and the value, if all are. */
 export interface Filled {
   readonly errors: readonly string[];
   readonly value: unknown;
@@ -21,7 +21,7 @@ export function filled(fields: readonly Field[], drafts: FieldDrafts, words: Wor
   return { errors, value: fields[0]?.path.length === 0 ? (whole ?? null) : values.reduce<Rule>((object, [path, value]) => withValue(object, path, value), {}) };
 }
 
-/** An edited input: what nobody touched stays as it was, to the letter. */
+/** An edited input: values that nobody touched are unchanged, byte for byte. */
 export function edited(fields: readonly Field[], drafts: FieldDrafts, input: Rule, words: Words = WORDS): Filled {
   const untouched = firstDrafts(fields);
   const touched = fields.filter(({ name }) => !isSame(drafts[name], untouched[name]));
@@ -38,7 +38,7 @@ function withValue(object: Rule, [first = "", ...rest]: readonly string[], value
   return { ...object, [first]: rest.length === 0 ? value : withValue(ruleOf(object[first]), rest, value) };
 }
 
-/** What was typed or chosen and is not what the form began with, by label. */
+/** The values that differ from the initial ones, by label. */
 export function typedOf(fields: readonly Field[], drafts: FieldDrafts, words: Words = WORDS): Readonly<Record<string, string>> {
   const untouched = firstDrafts(fields);
   const isAlone = (label: string): boolean => fields.filter((field) => field.label === label).length === 1;
@@ -56,7 +56,7 @@ function draftWords(field: Field, draft: Draft, words: Words): string {
   return values.map((value) => titles.find((choice) => choice.value === value)?.title ?? value).join(", ");
 }
 
-/** The value to send, nothing for a field that was left empty, or what is wrong. */
+/** The value to send, undefined for an empty field, or the error. */
 export type Checked = { readonly value: unknown } | { readonly error: string } | undefined;
 
 export function check(field: Field, draft: Draft, words: Words = WORDS): Checked {
@@ -129,7 +129,7 @@ function checkNumber({ kind, rule }: Field, draft: string, words: Words): Checke
   if (!NUMBER.test(draft) || !Number.isFinite(value)) {
     return { error: kind === "integer" ? words.integer : words.number };
   }
-  // a larger one would not be sent as it was typed
+  // a larger number would not be sent as it was typed
   if (kind === "integer" && !Number.isSafeInteger(value)) {
     return { error: Number.isInteger(value) ? words.tooLarge : words.integer };
   }
@@ -161,7 +161,7 @@ function checkText(type: string, { minLength, maxLength, pattern }: Rule, draft:
     return { error: words[type === "date" ? "date" : "dateTime"] };
   }
   const value = type === "datetime-local" ? new Date(text).toISOString() : text;
-  // JSON Schema counts characters, not the halves of them
+  // JSON Schema counts characters, not UTF-16 code units
   const length = [...value].length;
   if (typeof minLength === "number" && length < minLength) {
     return { error: words.short(minLength) };
@@ -174,19 +174,20 @@ function checkText(type: string, { minLength, maxLength, pattern }: Rule, draft:
 
 function matches(pattern: string, text: string): boolean {
   try {
-    // what may take long here is left to the server, which checks every pattern in linear time
+    // a pattern that may be slow is left to the server, which checks every pattern in linear time
     return !isQuick(pattern, text) || new RegExp(pattern, "u").test(text);
   } catch {
-    // not a pattern of this browser: the server checks it
+    // not a valid pattern in this browser: the server checks it
     return true;
   }
 }
 
-/** No sign in these is a choice: an escape, a class, a fixed number of something that is not a group. */
+/** Nothing in these is a choice: an escape, a character class, a fixed repetition of something that is not a group. */
 const FIXED = /\\.|\[(?:\\.|[^\]\\])*\]|(?<!\))\{\d+\}/gs;
 const WAYS_AT_MOST = 1e7;
 
-/** A browser tries one way after the other: each choice in the pattern has one for each character, and a repeated group has too many. */
+/** Whether the pattern is fast. A browser matches by backtracking: each choice multiplies the number of attempts by the length of the
+ * text, and a repeated group may cause exponentially many. */
 function isQuick(pattern: string, { length }: string): boolean {
   const rest = pattern.replace(FIXED, "a");
   const choices = rest.match(/[*+?{|]/g) ?? [];

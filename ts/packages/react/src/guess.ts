@@ -1,9 +1,9 @@
-// Which card fits a tool that names none, from its schemas alone. Pure.
+// Derives the card of a tool that names none, from its schemas alone. Pure.
 import { answerFields } from "./fields.ts";
 import { typeIn, resolved, ruleOf, type Rule } from "./schema.ts";
 import type { Kind } from "./view.ts";
 
-/** What the server says of a tool, as far as cards show it. Older servers say less. */
+/** The facts about a tool that cards use. Older servers send fewer. */
 export interface ToolFacts {
   readonly card: string | null;
   readonly executor: string;
@@ -13,7 +13,7 @@ export interface ToolFacts {
   readonly outputSchema?: unknown;
 }
 
-/** `Returns: "yes" or "no"`, as a docstring says it when the type is only `str`. */
+/** `Returns: "yes" or "no"` in a docstring, for a return type of `str`. */
 const YES_OR_NO = /Returns:\s*["'“`]?yes["'”`]?\s*(?:or|\/|,)\s*["'“`]?no["'”`]?[.\s]*$/i;
 
 export function guessCard(tool: ToolFacts): Kind {
@@ -33,13 +33,13 @@ export function guessCard(tool: ToolFacts): Kind {
   return answerFields(tool.outputSchema) === undefined ? "unknown" : "form";
 }
 
-/** The values of an output that is one of several; nothing for any other. */
+/** The values of an output with a fixed set of values; undefined for any other output. */
 export function choicesIn(tool: ToolFacts | undefined): readonly unknown[] | undefined {
   const output = tool === undefined ? undefined : outputOf(tool);
   return output === undefined ? undefined : enumOf(output);
 }
 
-/** What Yes and No send: words, unless the tool wants a boolean. */
+/** What Yes and No send: strings, unless the tool wants a boolean. */
 export function confirmValues(tool: ToolFacts | undefined): { readonly yes: unknown; readonly no: unknown } {
   const isBoolean = tool !== undefined && typeIn(outputOf(tool) ?? {}) === "boolean";
   return isBoolean ? { yes: true, no: false } : { yes: "yes", no: "no" };
@@ -59,7 +59,7 @@ function asksOneThing(tool: ToolFacts): boolean {
   return inputs.length === 1 && inputs[0]?.["type"] === "string";
 }
 
-/** A list of texts to choose from, in a parameter that says so. */
+/** A parameter that lists the texts to choose from. */
 function offersOptions({ inputSchema }: ToolFacts): boolean {
   const root = ruleOf(inputSchema);
   const options = resolved(ruleOf(ruleOf(root["properties"])["options"]), root);

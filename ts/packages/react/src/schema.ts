@@ -1,4 +1,4 @@
-// The little of JSON Schema that forms are made from. Pure.
+// The part of JSON Schema that forms are made from. Pure.
 
 export type Rule = Readonly<Record<string, unknown>>;
 
@@ -9,7 +9,7 @@ export function ruleOf(value: unknown): Rule {
 /** A schema may refer to itself. */
 const STEPS_AT_MOST = 8;
 
-/** A rule with its references followed, and without the null that it may be instead; `root` holds the definitions. */
+/** The rule with its references resolved, and without a null alternative; `root` has the definitions. */
 export function resolved(rule: Rule, root: Rule): Rule {
   let found = rule;
   for (let step = 0; step < STEPS_AT_MOST; step += 1) {
@@ -28,7 +28,7 @@ export function resolved(rule: Rule, root: Rule): Rule {
   return found;
 }
 
-/** Whether the value may be null: then an empty field is that. */
+/** Whether the value may be null: then an empty field means null. */
 export function isNullable(rule: Rule): boolean {
   return choicesBesideNull(rule) !== undefined || (Array.isArray(rule["type"]) && rule["type"].includes("null"));
 }
@@ -48,7 +48,7 @@ export function typeIn({ type }: Rule): string | undefined {
   return types.length === 1 && typeof types[0] === "string" ? types[0] : undefined;
 }
 
-/** `#/$defs/Place`; anything else leads nowhere. */
+/** The target of a reference such as `#/$defs/Place`; an empty rule for any other reference. */
 function at(root: Rule, reference: string): unknown {
   if (!reference.startsWith("#/")) {
     return undefined;
@@ -57,7 +57,7 @@ function at(root: Rule, reference: string): unknown {
   return steps.reduce<unknown>((place, step) => (Object.hasOwn(ruleOf(place), step) ? ruleOf(place)[step] : undefined), root);
 }
 
-/** A step that is no valid percent-encoding stands for itself. */
+/** A segment that is not valid percent-encoding is used as it is. */
 function decoded(step: string): string {
   try {
     return decodeURIComponent(step);

@@ -1,14 +1,14 @@
-// Calls in the words of a person: what is asked, and what came of it. Pure.
+// Texts about calls for people: what is asked, and how it ended. Pure.
 import { openable } from "@farhand/client";
 import type { CardView, Kind, Refusal } from "./view.ts";
 import { type Words, WORDS } from "./words.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What is known of a call beside itself. */
+/** The known facts about a call. */
 type Of = Pick<CardView, "call" | "tool" | "title" | "runsWith"> & { readonly kind?: Kind };
 
-/** The question itself: as the input has it, else as the tool is called, else as its card asks it. */
+/** The question: from the input, otherwise the tool's title, otherwise the card's own. */
 export function questionOf(view: Of, words: Words = WORDS): string {
   const input = inputOf(view);
   const told = ["message", "question", "prompt", "title"].map((name) => input[name]);
@@ -33,40 +33,40 @@ function kindTitle(kind: Kind | undefined, { url, text, subject }: Fields, words
   }
 }
 
-/** What a tool is called: by its own title, or its name as words. */
+/** The tool's title, otherwise its name as words. */
 export function toolTitle({ call, tool, title }: Of): string {
   return title ?? (tool?.title || sentenceOf(call.tool));
 }
 
-/** What a card asks. Of an approval it is the tool, never a sentence of the input: the model wrote those. */
+/** The title of a card. For an approval it names the tool, never a sentence from the input, which the model wrote. */
 export function titleOf(view: Of, words: Words = WORDS): string {
   return view.call.phase === "asking" ? words.approvalTitle(toolTitle(view)) : questionOf(view, words);
 }
 
-/** What a screen reader says of a card that has come. */
+/** The announcement for screen readers when a card appears. */
 export function announcementOf(view: Of, words: Words = WORDS): string {
   const title = titleOf(view, words).replace(/[.?!]?$/, (end) => end || ".");
   return view.call.phase === "asking" ? words.announceApproval(title, words.parameters(Object.keys(view.runsWith?.input ?? view.call.input).length)) : title;
 }
 
-/** Of a sign-in that is over a server speaks as programs need it. */
+/** The reason of a refusal. For an expired sign-in, the server's own text is meant for programs. */
 export function refusalWords({ status, reason }: Refusal, words: Words): string {
   return status === 401 ? words.signedOut : status === 0 ? `${words.notDelivered}.` : reason;
 }
 
-/** The input by its fields; of what is still being written there are none. */
+/** The members of the input; none while the model is still writing it. */
 export function inputOf({ call }: Pick<CardView, "call">): Fields {
   return call.phase === "writing" ? {} : fieldsOf(call.input);
 }
 
-/** What a call that is over is called in the list of finished ones. */
+/** The title of a finished call in the list of rows. */
 export function doneTitle(view: Of & { readonly kind: Kind }, words: Words = WORDS): string {
   const { kind } = view;
   const titles: Partial<Record<Kind, string>> = { location: words.doneLocation, photo: words.donePhoto, open_page: words.donePage, clipboard: words.doneClipboard };
   return view.title ?? titles[kind] ?? questionOf(view, words);
 }
 
-/** `delete_file` as words: `Delete file`. */
+/** A tool's name as words: `delete_file` becomes `Delete file`. */
 export function sentenceOf(tool: string): string {
   const words = tool.replace(/[_-]+/g, " ").trim();
   return words.charAt(0).toUpperCase() + words.slice(1);
@@ -74,7 +74,7 @@ export function sentenceOf(tool: string): string {
 
 const LONGEST = 80;
 
-/** What happened, in a few words. */
+/** How the call ended, in a few words. */
 export function doneWords(kind: Kind, input: unknown, output: unknown, words: Words = WORDS): string {
   return short(wordsByKind(kind, fieldsOf(input), output, words) ?? plainWords(output, words));
 }
@@ -86,7 +86,7 @@ export function sizeOf(bytes: number): string {
   return bytes < 1_000_000 ? `${Math.round(bytes / 1_000)} KB` : `${(bytes / 1_000_000).toFixed(1)} MB`;
 }
 
-/** A limit in round words, and never more than it is: `10 MB` for 10 MiB. */
+/** A size limit, rounded down so that it is never larger than the real one: `10 MB` for 10 MiB. */
 export function limitWords(bytes: number): string {
   const unit = bytes < 1_048_576 ? { bytes: 1_024, name: "KB" } : { bytes: 1_048_576, name: "MB" };
   return bytes < 1_024 ? `${bytes} bytes` : `${Math.floor((bytes / unit.bytes) * 10) / 10} ${unit.name}`;
@@ -121,7 +121,7 @@ export function lateWords(afterSec: number | undefined, words: Words): string {
   return words.timedOutAfter(afterSec === undefined ? undefined : longTime(afterSec, words));
 }
 
-/** `40 %`, `3 of 12`, `3/12`; undefined if the words hold no share. */
+/** The fraction in a progress text (`40 %`, `3 of 12`, `3/12`); undefined if there is none. */
 export function shareIn(text: string): number | undefined {
   const percent = /(\d+(?:\.\d+)?)\s*%/.exec(text)?.[1];
   if (percent !== undefined) {
@@ -152,7 +152,7 @@ function wordsByKind(kind: Kind, input: Fields, output: unknown, words: Words): 
   }
 }
 
-/** What a form of the server brought, or the values of a tool's own. */
+/** The content of a form, or the values of a tool's output. */
 function formDone(output: unknown, words: Words): string | undefined {
   const { action, content } = fieldsOf(output);
   if (action === "accept") {

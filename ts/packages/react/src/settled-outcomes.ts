@@ -1,9 +1,9 @@
-// What the server keeps of calls that are over, for a page that heard of them in a stream: outcomes by name, times, marks.
+// What the server stores about finished calls, for a page that knows them from a stream: the kind of each outcome, durations, marks.
 import type { Http, ThreadState } from "@farhand/client";
 import { useEffect, useState } from "react";
 import type { Ended } from "./view.ts";
 
-/** The fields of a stored part that count here; servers add to them. */
+/** The fields of a stored part that are used here; servers may add more. */
 interface StoredPart {
   readonly toolCallId?: string;
   readonly outcome?: string;
@@ -17,7 +17,7 @@ interface StoredPart {
   readonly approval?: { readonly reason?: string };
 }
 
-/** Asked for when an answer rests that has calls of which nothing is known yet. */
+/** Loads the outcomes once an answer is at rest and has settled calls. */
 export function useEnds(http: Http, threadId: string, { calls, run }: Pick<ThreadState, "calls" | "run">): ReadonlyMap<string, Ended> {
   const [ends, setEnds] = useState<ReadonlyMap<string, Ended>>(new Map());
   const isResting = run.state !== "running";

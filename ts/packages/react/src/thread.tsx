@@ -1,4 +1,4 @@
-// What cards share: the host that brings their answers, and a thread as such a host.
+// What cards share: the host that sends their answers, and a thread as such a host.
 import { type AnswerOutcome, type Connection, type Decision, type Hand, type Hands, type HandState, type Http, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
 import { type ComponentType, createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { areDrafts, draftsOf } from "./drafts.ts";
@@ -7,22 +7,22 @@ import { type CardMemory, useMemory, useNow } from "./card-memory.ts";
 import { type CardView, isAskedElsewhere, viewOf } from "./view.ts";
 import { type Words, WORDS } from "./words.ts";
 
-/** Who brings the answers of cards: a thread, an inbox over many, or a chat of another library. */
+/** Sends the answers of cards: a thread, an inbox over many threads, or a chat of another library. */
 export interface CardHost {
   readonly http: Http;
   readonly cards: readonly CardView[];
   readonly connection: Connection;
   readonly answer: (callId: string, outcome: AnswerOutcome) => void;
   readonly approve: (callId: string, approvalId: string, decision: Decision) => void;
-  /** For an answer that is not delivered, by the id of its call or approval: try at once, or take it back. */
+  /** For an undelivered answer, by the id of its call or approval: send it now, or discard it. */
   readonly retry: (id: string) => void;
   readonly discard: (id: string) => void;
   readonly retryNow: () => void;
-  /** The chat that the cards belong to, if it is one: what is always allowed in it can be taken back there. */
+  /** The chat that the cards belong to, if there is one: permissions for the whole chat can be revoked there. */
   readonly threadId?: string | undefined;
-  /** Says something in the person's name; without it nothing can be asked again. */
+  /** Sends a message in the person's name; without it, no card can be asked again. */
   readonly say?: ((text: string) => void) | undefined;
-  /** Shows a page beside the chat and names the view; without it a page opens in a tab of its own. */
+  /** Shows a page beside the chat and returns the name of the view; without it, pages open in a new tab. */
   readonly openPage?: ((url: URL) => string) | undefined;
 }
 
@@ -35,7 +35,7 @@ export interface HostOptions {
   readonly openPage?: (url: URL) => string;
 }
 
-/** Opens the thread for as long as the component is there. Handlers and transport are those of its first render. */
+/** Opens the thread while the component is mounted. Handlers and transport are those of its first render. */
 export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}): ThreadHost {
   const life = useMemo(() => ({ thread: new LiveThread({ onUnknown: "card", ...options }), mounts: 0 }), [options.threadId, options.url]);
   const { thread } = life;
@@ -47,10 +47,10 @@ export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}
     if (mount === 1) {
       void thread.open();
     }
-    // React mounts twice in development: a thread is closed only when nobody has come back for it
+    // React mounts twice in development: the thread is closed only if it was not mounted again
     return () => void setTimeout(() => life.mounts === mount && (thread.close(), (life.mounts = 0)));
   }, [life, thread]);
-  // a program that does not begin is told as away after a while, though nothing is heard
+  // a program that does not take its call is shown as disconnected after a while, although no event arrives
   const now = useNow(isAskedElsewhere(state.facts));
   return useMemo(() => {
     const cards = [...state.calls.values()].map((call) => viewOf({ ...state, ends }, call, memory));
@@ -63,7 +63,7 @@ export interface HandHost extends CardHost {
   readonly state: HandState;
 }
 
-/** The open calls of a hand, made by `connect()`, as cards: an inbox beside any chat. The hand stays open when the component goes. */
+/** The open calls of a hand, created by `connect()`, as cards: an inbox beside any chat. The hand stays open when the component unmounts. */
 export function useHand(hand: Hand, { openPage }: HostOptions = {}): HandHost {
   const state = useSyncExternalStore(hand.subscribe, () => hand.state, () => hand.state);
   const memory = useMemory(state);
@@ -93,7 +93,7 @@ function verbsOf(hands: Hands, memory: CardMemory): Omit<CardHost, "cards" | "co
 
 const HostContext = createContext<CardHost | undefined>(undefined);
 
-/** Calls whose input has been in sight to its end. */
+/** Calls whose input has been visible to its end. */
 export interface ReadCalls {
   readonly has: (callId: string) => boolean;
   readonly add: (callId: string) => void;
@@ -101,16 +101,16 @@ export interface ReadCalls {
 
 const ReadContext = createContext<ReadCalls>({ has: () => false, add: () => undefined });
 
-/** What a card of the page's own is given: the call as it stands, and what it can be answered with. */
+/** The props of a custom card: the call, and how it can be answered. */
 export interface CardProps {
   readonly view: CardView;
-  /** True while an answer is on its way. */
+  /** True while an answer is being sent. */
   readonly isOff: boolean;
   readonly answer: (output: unknown) => void;
   readonly skip: () => void;
 }
 
-/** Cards of the page's own by the names that tools give, or in the place of ours. The approval card is not replaced. */
+/** Custom cards, by the names that tools use, or as replacements for built-in ones. The approval card cannot be replaced. */
 export type OwnCards = Readonly<Record<string, ComponentType<CardProps>>>;
 
 export interface Style {
@@ -120,7 +120,7 @@ export interface Style {
 
 const StyleContext = createContext<{ readonly cards: OwnCards; readonly words: Words }>({ cards: {}, words: WORDS });
 
-/** Inside of another one, its own cards and words are added to those outside. */
+/** Inside another provider, its cards and words are added to the outer ones. */
 export function CardHostProvider({ host, cards, words, children }: Style & { host: CardHost; children: ReactNode }): ReactNode {
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
   const read = useMemo(() => ({ has: (id: string) => ids.has(id), add: (id: string) => setIds((before) => (before.has(id) ? before : new Set([...before, id]))) }), [ids]);
@@ -140,7 +140,7 @@ export function useWords(): Words {
   return useContext(StyleContext).words;
 }
 
-/** Own properties only: a tool that asks for the card `constructor` gets none. */
+/** The custom card of this view. Own properties only: a tool that names the card `constructor` gets none. */
 export function useOwnCard({ card, kind }: CardView): ComponentType<CardProps> | undefined {
   const { cards } = useContext(StyleContext);
   const name = [card, kind].find((each) => each !== undefined && Object.hasOwn(cards, each));
@@ -152,8 +152,8 @@ export function useReadCalls(): ReadCalls {
 }
 
 /**
- * What somebody has typed or chosen, as JSON can hold it: there again after a reload, and when an answer comes back, though its
- * card was another one meanwhile. `fits` judges what was kept; of the same type as `first`, unless told otherwise.
+ * A draft: what a person has typed or chosen but not sent, as JSON. Restored after a reload, and when the same question is shown again,
+ * even by another card. `fits` checks a stored value; by default, it must have the type of `first`.
  */
 export function useDraft<T>({ call }: CardView, field: string, first: T, fits: (value: unknown) => boolean = (value) => typeof value === typeof first): [T, (value: T) => void] {
   const drafts = draftsOf(useCardHost().http);
@@ -162,17 +162,17 @@ export function useDraft<T>({ call }: CardView, field: string, first: T, fits: (
   return [value === undefined ? first : (value as T), (next) => drafts.set(call.id, field, next)];
 }
 
-/** Whether somebody began to change the inputs of one of these calls and has not sent it. */
+/** Whether one of these calls has an edited input that was not sent. */
 export function useAnyEdited(callIds: readonly string[]): boolean {
   const drafts = draftsOf(useCardHost().http);
   const look = (): boolean => callIds.some((id) => drafts.get(id, EDIT, areDrafts) !== undefined);
   return useSyncExternalStore(drafts.subscribe, look, look);
 }
 
-/** The name of the draft that holds an approval's changed input. */
+/** The name of the draft for an approval's edited input. */
 export const EDIT = "input";
 
-/** Lets go of the kept drafts of calls that are over. One that came too late stays readable. */
+/** Removes the stored drafts of finished calls. The draft of a call that timed out stays readable. */
 function useSettledDrafts({ http, cards, threadId }: CardHost): void {
   const drafts = draftsOf(http);
   const ids = cards.map(({ call }) => call.id).join(" ");
@@ -180,7 +180,7 @@ function useSettledDrafts({ http, cards, threadId }: CardHost): void {
   const before = useRef("");
   useEffect(() => over.split(" ").forEach((id) => id !== "" && drafts.settle(id)), [drafts, over]);
   useEffect(() => {
-    // an inbox does not say how a call ended: it is not in it any more
+    // an inbox does not say how a call ended: it only disappears
     const gone = threadId === undefined ? before.current.split(" ").filter((id) => id !== "" && !ids.split(" ").includes(id)) : [];
     gone.forEach((id) => drafts.settle(id));
     before.current = ids;

@@ -1,12 +1,11 @@
-// What the server says of its tools: titles, schemas, cards. Asked for once for each server, and again for a name that is new.
-// Whoever shows a card needs it; a page that has none yet does not load it.
+// The server's tools: titles, schemas, cards. Requested once for each server, and again for an unknown name. Loaded with the first card.
 import type { Http } from "@farhand/client";
 import { useEffect, useSyncExternalStore } from "react";
 import { guessCard, type ToolFacts } from "./guess.ts";
 import type { CardHost } from "./thread.tsx";
 import { type CardView, kindOf } from "./view.ts";
 
-/** The views with what the server says of their tools; `isAsking` while it has yet to say something of one of them. */
+/** The views with what the server says about their tools; `isAsking` while something about one of them is still unknown. */
 export function useKnown(views: readonly CardView[], { http }: CardHost): { readonly views: readonly CardView[]; readonly isAsking: boolean } {
   const list = toolListOf(http);
   const { tools, isAsking } = useSyncExternalStore(list.subscribe, list.state, list.state);
@@ -15,14 +14,14 @@ export function useKnown(views: readonly CardView[], { http }: CardHost): { read
   return { views: views.map((view) => withTool(view, tools.get(view.call.tool))), isAsking: isAsking || !list.wasAsked(names.split(" ")) };
 }
 
-/** The same with what is known of its tool: a card is guessed for one that names none. */
+/** The view with its tool; if neither names a card, the card is derived from the schemas. */
 export function withTool(view: CardView, found: ToolFacts | undefined): CardView {
   const tool = view.tool ?? found;
   const isUnnamed = view.kind === "unknown" && view.card === undefined;
   if (tool === undefined || (tool === view.tool && !isUnnamed)) {
     return view;
   }
-  // of a call that is over nothing else says where it ran
+  // for a finished call, only the tool says where it ran
   const executor = view.call.phase === "settled" ? tool.executor : view.executor;
   const kind = !isUnnamed ? view.kind : tool.card !== null ? kindOf(tool.card) : executor === "frontend" ? guessCard(tool) : "unknown";
   return { ...view, tool, executor, kind };
@@ -41,13 +40,13 @@ export function toolListOf(http: Http): ToolList {
   return list;
 }
 
-/** After an answer that was none. */
+/** The delay after a failed request. */
 const ASK_AGAIN_MS = 5_000;
 
 class ToolList {
   #state: ToolsState = { tools: new Map(), isAsking: false };
   #isAway = false;
-  /** Names that the server was asked about: some are not in its list, now or ever. */
+  /** Names that the server was asked about: some are not in its list, or not any more. */
   readonly #asked = new Set<string>();
   readonly #listeners = new Set<() => void>();
 
@@ -75,7 +74,7 @@ class ToolList {
   }
 
   async #ask(): Promise<void> {
-    // cards are shown as far as they are known when the server does not say more
+    // if the server does not respond, cards are shown with what is known
     this.#tell({ ...this.#state, isAsking: !this.#isAway });
     const found = await toolsOf(this.http);
     if (found === undefined && this.#listeners.size > 0) {

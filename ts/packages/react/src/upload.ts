@@ -1,4 +1,4 @@
-// A file on its way to the server, with its progress. The answer to a call holds the ref alone.
+// Uploads a file with progress. The answer to the call contains only the reference.
 import type { Http } from "@farhand/client";
 import { limitWords } from "./sentences.ts";
 
@@ -11,7 +11,7 @@ export interface UploadedFile {
 
 const largest = new WeakMap<Http, Promise<number | undefined>>();
 
-/** How many bytes the server takes in one file; undefined while it does not say. Asked once. */
+/** The maximum size of a file in bytes; undefined while it is unknown. Requested once. */
 export function largestFile(http: Http): Promise<number | undefined> {
   const known = largest.get(http);
   if (known !== undefined) {
@@ -29,7 +29,7 @@ export function largestFile(http: Http): Promise<number | undefined> {
   return asked;
 }
 
-/** A file that is too large is not sent at all, if that is known; otherwise the server says so. */
+/** A file that is known to be too large is not sent; otherwise the server refuses it. */
 export async function upload(http: Http, file: File, onProgress: (share: number) => void): Promise<UploadedFile> {
   const limit = await largestFile(http);
   if (limit !== undefined && file.size > limit) {
@@ -40,7 +40,7 @@ export async function upload(http: Http, file: File, onProgress: (share: number)
 
 function send(http: Http, file: File, onProgress: (share: number) => void): Promise<UploadedFile> {
   return new Promise((done, failed) => {
-    // fetch does not tell how far an upload is
+    // fetch does not report upload progress
     const request = new XMLHttpRequest();
     request.open("POST", `${http.url}/api/files`);
     const headers = { ...http.headers, "X-Farhand": "1", "X-File-Name": encodeURIComponent(file.name), "Content-Type": file.type || "application/octet-stream" };

@@ -1,4 +1,4 @@
-// What a card shows of a call: its kind, its state, its words. Pure, so that every state can be looked at.
+// What a card shows of a call: its kind, its state, its texts. Pure, so that every state can be shown in the gallery.
 import type { Call, Delivery, OpenCall, ThreadState } from "@farhand/client";
 import type { ToolFacts } from "./guess.ts";
 
@@ -8,19 +8,20 @@ export const KINDS = [
 
 export type Kind = (typeof KINDS)[number];
 
-/** Why an answer was not taken. Status 401 is a sign-in that is over; with 0 this page did not send it any more. */
+/** Why an answer was refused. Status 401 is an expired sign-in; with 0, this page stopped sending it. */
 export type Refusal = Pick<Extract<Delivery, { state: "refused" }>, "status" | "reason">;
 
-/** The states of UX, each with only its own fields. */
+/** The states of a card, each with only its own fields. */
 export type CardState =
   | { readonly name: "writing" | "running" | "sending" | "elsewhere" | "done" }
-  | { readonly name: "open" | "parked"; readonly deadline: number | undefined; /** Why an answer that was given has to be given again. */ readonly refusal?: Refusal }
+  | { readonly name: "open" | "parked"; readonly deadline: number | undefined; /** Why an earlier answer was refused, if the card asks
+                                                                                  again. */ readonly refusal?: Refusal }
   | { readonly name: "no-client"; readonly client: string; readonly since: number }
   | { readonly name: "undelivered"; readonly retryAt: number }
   | { readonly name: "refused"; readonly refusal: Refusal }
-  /** Cancelled: somebody stopped it, and nothing broke. Without words the server does not know the call. */
+  /** `isCancelled`: somebody stopped it, so it did not fail. Without a reason, the server does not know the call. */
   | { readonly name: "failed"; readonly words: string; readonly isCancelled?: boolean }
-  /** A choice of the person, and no error: Skip, or No to what a browser would have done. */
+  /** A choice of the person, not an error: Skip, or No to a permission of the browser. */
   | { readonly name: "skipped" | "declined" }
   | { readonly name: "timed-out"; readonly afterSec: number | undefined }
   | { readonly name: "denied"; readonly reason: string };
@@ -30,35 +31,35 @@ export interface CardView {
   readonly kind: Kind;
   readonly state: CardState;
   readonly executor: string;
-  /** The card that the tool names, if it does; one that is no `Kind` is the page's own. */
+  /** The card that the tool names, if any; one that is not a `Kind` is a custom card. */
   readonly card?: string | undefined;
-  /** Its tool, once the server has told of it. */
+  /** Its tool, once it is loaded. */
   readonly tool?: ToolFacts | undefined;
-  /** What it runs with once it is allowed, if the model left something out. */
+  /** The input that runs once it is approved, if the model left something out. */
   readonly runsWith?: OpenCall["runsWith"] | undefined;
-  /** What the server calls this very call, and its outcome in a few words. */
+  /** The title of this call, and a short summary of its outcome, both made by the server. */
   readonly title?: string | undefined;
   readonly summary?: string | undefined;
-  /** The person changed its input before allowing it, or had allowed its tool for the whole chat. */
+  /** The person edited its input before approving it, or had allowed its tool for the whole chat. */
   readonly isEdited?: boolean | undefined;
   readonly isAlwaysAllowed?: boolean | undefined;
-  /** Who answered it or decided on it, if that was somebody else and the server knows the name. */
+  /** Who answered it or decided on it, if that was somebody else whose name the server knows. */
   readonly answeredBy?: string | undefined;
-  /** How far it is while it runs, in its own words. */
+  /** The progress text of a running call. */
   readonly progress?: string | undefined;
-  /** How long it took, once it is over and if the server told. */
+  /** How long it took, once it has ended and if the server says so. */
   readonly tookMs?: number | undefined;
 }
 
-/** What a page knows beside the call itself. */
+/** What a page knows about calls in addition to the calls themselves. */
 export interface Known extends Pick<ThreadState, "facts" | "running" | "deliveries" | "run"> {
-  /** Every tool that the server has; cards ask for them by themselves if they are not here. */
+  /** All tools of the server; cards load them if they are missing here. */
   readonly tools?: ReadonlyMap<string, ToolFacts>;
-  /** What the server keeps of calls that are over. */
+  /** What the server stores about finished calls. */
   readonly ends?: ReadonlyMap<string, Ended>;
 }
 
-/** An outcome by its own name: the stream has one word for several of them. */
+/** The kind of an outcome, which the stream does not distinguish, and other facts about a finished call. */
 export interface Ended {
   readonly outcome?: string | undefined;
   readonly afterSec?: number | undefined;
@@ -71,14 +72,14 @@ export interface Ended {
   readonly answeredBy?: string | undefined;
 }
 
-/** What only this page knows: which calls it saw open, and what its person said to approvals. */
+/** What only this page knows: which calls it has seen open, and the person's decisions on approvals. */
 export interface Memory {
   readonly seenOpen: ReadonlySet<string>;
   readonly reasons: ReadonlyMap<string, string>;
   readonly edited?: ReadonlySet<string>;
 }
 
-/** Tools of the server itself, which its list of tools does not name. */
+/** Tools of the server itself, which are not in its list. */
 const BUILT_IN: Readonly<Record<string, Kind>> = { answer_form: "form" };
 
 export function viewOf(known: Known, call: Call, memory: Memory, now: number = Date.now()): CardView {
@@ -115,7 +116,7 @@ function stateOf(known: Known, call: Call, { memory, now }: { memory: Memory; no
   }
   const fact = known.facts.get(call.id);
   if (call.phase === "asking" && delivery?.state === "refused") {
-    // nothing that somebody would allow again stands behind a button without being shown
+    // an approval that was refused is shown again as a card, so that nothing is allowed again without being seen
     return openState(known, call, { fact, now, refusal: delivery });
   }
   if (delivery !== undefined) {
@@ -124,19 +125,19 @@ function stateOf(known: Known, call: Call, { memory, now }: { memory: Memory; no
   if (known.running.has(call.id) || isElsewhere(call, fact)) {
     return { name: "running" };
   }
-  // which card it is, the server has yet to say; and with what else an approval would let it run
+  // the server has not said yet which card it is, nor which defaults an approval would add
   return fact === undefined ? { name: "writing" } : openState(known, call, { fact, now });
 }
 
-/** On the server, or in a program or another tab that has begun with it; one that has not may be gone. */
+/** Whether it runs on the server, or was taken by a program or another tab. One that is not taken may be gone. */
 function isElsewhere(call: Call, fact: OpenCall | undefined): boolean {
   return call.phase !== "asking" && (fact?.executor === "server" || fact?.phase === "taken");
 }
 
-/** A program that is there takes what it is asked for within this time. */
+/** A connected program takes its calls within this time. */
 const TAKEN_WITHIN_MS = 2_000;
 
-/** Whether a program was asked that has not begun yet: whether it is there, only time tells. */
+/** Whether a program was asked and has not taken its call yet: only time tells whether it is connected. */
 export function isAskedElsewhere(facts: Known["facts"]): boolean {
   return [...facts.values()].some(({ executor, phase }) => executor === "client" && phase === "ready");
 }
@@ -204,16 +205,16 @@ function settledState(call: Extract<Call, { phase: "settled" }>, { delivery, mem
   }
 }
 
-/** The stream may be faster than the receipt: an answer that is still on its way may be the one that was taken. */
+/** Whether the accepted answer may be this page's own: the stream may be faster than the receipt. */
 function mayBeMine(delivery: Delivery | undefined): boolean {
   return delivery?.state === "settled" ? delivery.mine : delivery?.state === "sending" || delivery?.state === "undelivered";
 }
 
-// what the stream says of a call that was stopped or whose deadline passed, until the record says it by name
+// the stream's texts for a call that was stopped or timed out, until the record has its outcome
 const CANCELLED = /^Cancelled: /;
 const TIMED_OUT = /^Nobody answered (?:within ([\d.]+) s|in time)/;
 
-/** What this page and others send when somebody presses Skip or No. */
+/** What this page and others send for Skip and No. */
 const CHOICES: ReadonlyMap<string, "skipped" | "declined"> = new Map([["skipped by the user", "skipped"], ["declined by the user", "declined"]]);
 
 function failedState(error: string, ended: Ended | undefined): CardState {

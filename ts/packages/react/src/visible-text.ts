@@ -1,7 +1,7 @@
-// Text as it really is: whatever a reader cannot see, or cannot tell apart, becomes a mark. Pure. The same rules stand in
-// Python (`farhand/wire/visible_text.py`); both are held to `tests/hostile_strings.json`.
+// Makes hidden characters visible: whatever a reader cannot see, or cannot tell apart, becomes a mark. Pure. Python has the same rules
+// (`farhand/wire/visible_text.py`); both are tested with `tests/hostile_strings.json`.
 
-/** `break` is a mark that stands for line breaks. `length` is how many characters of the text a piece stands for. */
+/** `break` is a mark that stands for line breaks. `length` is how many characters of the text the piece represents. */
 export interface Piece {
   readonly kind: "text" | "mark" | "break";
   readonly text: string;
@@ -10,7 +10,7 @@ export interface Piece {
 
 export interface Folded {
   readonly pieces: readonly Piece[];
-  /** How many characters at the end are not shown. */
+  /** The number of characters cut from the end. */
   readonly hidden: number;
 }
 
@@ -18,7 +18,7 @@ const BREAK = "⏎";
 const BLANK = "␣";
 const TAB = "⇥";
 
-/** First and last code point of what is invisible, blank, reordering or nobody's, and of the signs that marks are made of. */
+/** First and last code point of invisible, blank, reordering or unassigned characters, and of the signs of marks. */
 const MARKED: readonly (readonly [number, number])[] = [
   [0x0000, 0x001f], [0x007f, 0x00a0], [0x00ad, 0x00ad], [0x034f, 0x034f], [0x061c, 0x061c], [0x115f, 0x1160], [0x1680, 0x1680],
   [0x17b4, 0x17b5], [0x180b, 0x180f], [0x2000, 0x200f], [0x2028, 0x202f], [0x205f, 0x206f], [0x21e5, 0x21e5],
@@ -26,13 +26,13 @@ const MARKED: readonly (readonly [number, number])[] = [
   [0xfe00, 0xfe0f], [0xfeff, 0xfeff], [0xffa0, 0xffa0], [0xfff0, 0xfffc], [0xfffe, 0xffff], [0x13430, 0x1345f], [0x1bca0, 0x1bca3],
   [0x1d159, 0x1d159], [0x1d173, 0x1d17a], [0xe0000, 0x10ffff],
 ];
-/** Characters that stand on the one before them. More than a few hide it. */
+/** Characters that combine with the one before them. More than a few hide it. */
 const STACKED: typeof MARKED = [[0x0300, 0x036f], [0x0483, 0x0489], [0x1ab0, 0x1aff], [0x1dc0, 0x1dff], [0x20d0, 0x20ff], [0xfe20, 0xfe2f]];
 const STACKED_AT_MOST = 3;
 const PICTURES: typeof MARKED = [[0x203c, 0x3299], [0x1f000, 0x1faff]];
 const JOINER = 0x200d;
 const AS_PICTURE = 0xfe0f;
-/** More marks than these in a row are told as one, with their counts. */
+/** More marks than this in a row are shown as one, with their counts. */
 const MARKS_AT_MOST = 3;
 const SIGNS_AT_MOST = 6;
 
@@ -43,7 +43,7 @@ export function piecesOf(text: string): readonly Piece[] {
   return joined(runsOf(chars, shown));
 }
 
-/** The beginning of a text, at most about this long; what is cut is cut from the end, and counted. */
+/** The beginning of a text, of about this length at most. The text is cut at its end, and the rest is counted. */
 export function fold(text: string, atMost: number): Folded {
   const pieces: Piece[] = [];
   let left = atMost;
@@ -63,7 +63,7 @@ export function fold(text: string, atMost: number): Folded {
   return { pieces, hidden };
 }
 
-/** What a character is shown as: itself (empty), a blank that depends on its neighbours, or a sign. */
+/** How a character is shown: as itself (empty), as a blank that depends on its neighbours, or as a sign. */
 function signAt(chars: readonly string[], at: number): string {
   const char = chars[at] ?? "";
   const code = char.codePointAt(0) ?? 0;
@@ -80,7 +80,7 @@ function signAt(chars: readonly string[], at: number): string {
   return isHidden ? `U+${code.toString(16).toUpperCase().padStart(4, "0")}` : "";
 }
 
-/** Pictures are made of several characters, of which some are invisible. */
+/** Emoji consist of several characters, some of which are invisible. */
 function isOfPicture(chars: readonly string[], at: number): boolean {
   const code = codeAt(chars, at);
   const before = codeAt(chars, at - 1) === AS_PICTURE ? codeAt(chars, at - 2) : codeAt(chars, at - 1);
@@ -90,7 +90,7 @@ function isOfPicture(chars: readonly string[], at: number): boolean {
 
 function standsOn(chars: readonly string[], at: number): boolean {
   let base = at - 1;
-  // no further than it matters: a long tower would be climbed from every one of its floors
+  // no further than necessary: a long stack would otherwise be walked from each of its characters
   while (at - base <= STACKED_AT_MOST && isIn(STACKED, codeAt(chars, base))) {
     base -= 1;
   }
@@ -155,7 +155,7 @@ function markOf(signs: readonly (readonly [string, number])[], chars: readonly s
   return { kind: signs.some(([sign]) => sign === BREAK) ? "break" : "mark", text, length };
 }
 
-/** 1,600 and not 1600. */
+/** A number with thousands separators: 1,600. */
 export function grouped(count: number): string {
   return String(count).replace(/\B(?=(\d{3})+$)/g, ",");
 }

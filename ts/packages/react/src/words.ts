@@ -1,4 +1,4 @@
-// Every word that the cards say, in one table: a page hands over its own for some or all of them, in another language for one.
+// All texts of the cards, in one table. A page can replace any of them, for example to translate them.
 
 export const WORDS = {
   // the list of open questions
@@ -9,7 +9,7 @@ export const WORDS = {
   announceApproval: (title: string, parameters: string): string => `Approval needed: ${title} ${parameters}.`,
   parameters: (count: number): string => (count === 0 ? "No parameters" : plural(count, "parameter")),
 
-  // what cards share
+  // used by several cards
   skip: "Skip",
   no: "No",
   yes: "Yes",
@@ -18,32 +18,32 @@ export const WORDS = {
   cancel: "Cancel",
   sendAnswer: "Send answer",
   sendingAnswer: "Sending your answer",
-  browserSaidNo: "The browser said no",
+  browserSaidNo: "The browser refused",
   hours: (count: number): string => plural(count, "hour"),
   days: (count: number): string => plural(count, "day"),
   timeLeft: (time: string): string => `Time left: ${time}`,
   saved: (time: string | undefined): string => (time === undefined ? "Saved. You can answer later." : `Saved. You have ${time} to answer.`),
 
-  // states, as their pills say them
+  // states, on the badge of a card
   running: "Running",
   sending: "Sending",
   undelivered: "Not delivered",
-  refused: "Not taken",
+  refused: "Not accepted",
   timedOut: "Timed out",
   denied: "Denied",
   noClient: "No client",
 
-  // states, as their cards say them
+  // states, as text on a card
   writing: "The assistant is still writing the question",
   runningHere: "Running in this browser",
   runningOnServer: "Running on the server",
   runningElsewhere: "Running in another program",
   notDelivered: "Your answer did not reach the server",
   retryIn: (seconds: number): string => `Still here and not lost. Trying again in ${seconds} s.`,
-  retryDecision: "Nothing was allowed or denied yet. It is tried for a minute at most; after that you are asked again.",
+  retryDecision: "Nothing was allowed or denied yet. Sending is tried for up to a minute; then you are asked again.",
   tryNow: "Try now",
   changeAnswer: "Change answer",
-  notTaken: "The server did not take your answer",
+  notTaken: "The server did not accept your answer",
   signedOut: "You were signed out.",
   away: "The server cannot be reached. You can decide once the connection is back.",
   decideAgain: (reason: string): string => `${reason} Nothing was allowed or denied: decide again.`,
@@ -79,8 +79,8 @@ export const WORDS = {
   changedByYou: "changed by you",
   changed: "changed",
   answeredBy: (name: string): string => `answered by ${name}`,
-  unfitInput: "What you changed does not fit this tool any more. Undo the changes, then decide.",
-  changedInput: "Changed by you. It runs with what is in these fields, not with what the assistant wrote.",
+  unfitInput: "Your changes no longer fit this tool. Undo them, then decide.",
+  changedInput: "Changed by you. It runs with these fields, not with what the assistant wrote.",
   open: "Open",
   openAgain: "Open again",
   doneLocation: "Location",
@@ -184,11 +184,11 @@ export const WORDS = {
   // a tool without a form
   answer: "Answer",
   answerJson: "Answer as JSON",
-  notJson: "This is not JSON. A text stands in double quotes.",
+  notJson: "This is not JSON. Put text in double quotes.",
   sentAsJson: "Sent as JSON.",
   sentAsText: "Sent as text.",
 
-  // what is wrong with a field, as what to do about it
+  // errors of a field, worded as instructions
   fillIn: "Fill in this field.",
   choose: "Choose one.",
   number: "Enter a number, such as 2.5.",
@@ -224,7 +224,7 @@ export const WORDS = {
 
 type Said<T> = T extends (...values: infer Values) => string ? (...values: Values) => string : string;
 
-/** All words of the cards. A page gives those that it wants to change: `words={{ allowOnce: "Einmal erlauben" }}`. */
+/** The texts of the cards. Pass those that you want to change: `words={{ allowOnce: "Einmal erlauben" }}`. */
 export type Words = { readonly [Name in keyof typeof WORDS]: Said<(typeof WORDS)[Name]> };
 
 function plural(count: number, noun: string): string {

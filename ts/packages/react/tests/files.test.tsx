@@ -67,7 +67,7 @@ it.each([
   fireEvent.click(screen.getByRole("button", { name: "Take photo" }));
   expect((await screen.findByRole("alert")).textContent?.trim()).toBe(advice);
   expect(screen.getByRole("group", { name: title })).toBeDefined();
-  expect(screen.queryByText("The browser said no") !== null).toBe(name === "NotAllowedError");
+  expect(screen.queryByText("The browser refused") !== null).toBe(name === "NotAllowedError");
   expect(screen.getByRole("button", { name: "Choose a file" })).toBeDefined();
 });
 

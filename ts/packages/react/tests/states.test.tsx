@@ -33,7 +33,7 @@ const STATES: [CardState, Call, string[]][] = [
   [{ name: "running" }, call, ["Running in this browser"]],
   [{ name: "sending" }, call, ["Sending", "Yes"]],
   [{ name: "undelivered", retryAt: NOW + 3_500 }, call, ["Your answer did not reach the server", "Still here and not lost. Trying again in 4 s.", "Try now", "Change answer"]],
-  [{ name: "refused", refusal: { status: 422, reason: "errorText is larger than 4096 bytes." } }, call, ["The server did not take your answer", "errorText is larger"]],
+  [{ name: "refused", refusal: { status: 422, reason: "errorText is larger than 4096 bytes." } }, call, ["The server did not accept your answer", "errorText is larger"]],
   [{ name: "done" }, settled, ["Delete 12 old drafts?", "yes"]],
   [{ name: "elsewhere" }, settled, ["Answered in another tab"]],
   [{ name: "timed-out", afterSec: 60 }, settled, ["Timed out: “Delete 12 old drafts?”", "No answer within 60 s", "Ask me again"]],

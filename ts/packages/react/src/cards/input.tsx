@@ -104,7 +104,7 @@ function Value({ value }: { value: unknown }): ReactNode {
   }, [isWhole]);
   if (hidden < WORTH_FOLDING) {
     const short = piecesOf(text);
-    // a few lines are shown as such; many would push the beginnings of the others out of sight
+    // a few lines are shown as lines; many would push the beginnings of the other values out of view
     return <VisibleText pieces={short} isWhole={short.filter(({ kind }) => kind === "break").length <= LINES_AT_MOST} />;
   }
   return (
@@ -124,9 +124,9 @@ function sizeOf(text: string, words: Words): string {
   return count > 20 ? words.countWords(grouped(count)) : words.countCharacters(grouped([...text].length));
 }
 
-/** Texts as they are, everything else as JSON on one line. */
+/** Strings as they are, everything else as JSON on one line. */
 function lineOf(value: unknown): string {
-  // a line break inside of a text is written as \n in JSON, so the others are only its layout
+  // JSON escapes line breaks inside strings as \n, so the remaining ones are only layout
   return typeof value === "string" ? value : shown(value).replace(/\n\s*/g, " ");
 }
 
@@ -145,7 +145,7 @@ function layout(text: string): Piece {
   return { kind: "text", text, length: 0 };
 }
 
-/** A text of which the first line is in sight, and all of it after a press: with marks for what cannot be seen. */
+/** A text whose first line is visible, and all of it after a press, with marks for invisible characters. */
 export function Lines({ text }: { text: string }): ReactNode {
   const words = useWords();
   const [isWhole, setWhole] = useState(false);
@@ -170,7 +170,7 @@ export interface InputFormProps {
   readonly runsWith?: RunsWith;
 }
 
-/** The input of a call, for somebody who changes it: a field for each value, JSON where no field can be made. */
+/** The input of a call as editable fields: one for each value, and JSON where no field can be made. */
 export function InputForm({ fields, drafts, errors, onChange, isOff, runsWith }: InputFormProps): ReactNode {
   const id = useId();
   const first = useMemo(() => firstDrafts(fields), [fields]);
@@ -183,11 +183,11 @@ export function InputForm({ fields, drafts, errors, onChange, isOff, runsWith }:
 }
 
 function sentText({ kind }: Field, draft: Draft = ""): string {
-  // of JSON, line breaks and indentation are only its layout: a line break inside of a text is written as \n
+  // in JSON, line breaks and indentation are only layout: a line break inside a string is written as \n
   return kind === "json" ? String(draft).replace(/[ \t]*\n[ \t]*/g, " ") : String(draft);
 }
 
-/** A field shows no marks: where it would need some, what is in it is spelled below. */
+/** A field cannot show marks: if its text needs some, the text is shown with marks below it. */
 function Spelling({ text }: { text: string }): ReactNode {
   const words = useWords();
   const { pieces, hidden } = useMemo(() => fold(text, VALUE_AT_MOST), [text]);
@@ -195,7 +195,7 @@ function Spelling({ text }: { text: string }): ReactNode {
   return isStrange ? <span>{words.sentAs} <span className="fh-spelling"><VisibleText pieces={pieces} />{hidden > 0 && <Hidden count={hidden} />}</span></span> : null;
 }
 
-/** As JSON, for reading: a number that this browser could not keep exactly says so, since another one would run. */
+/** As JSON for reading. A number that this browser cannot represent exactly says so, since the tool gets the exact one. */
 function shown(value: unknown): string {
   return JSON.stringify(value, (_, each: unknown) => (isRounded(each) ? `about ${String(each)}, rounded by this browser` : each), 1) ?? "null";
 }
@@ -204,12 +204,12 @@ function isRounded(value: unknown): boolean {
   return typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER;
 }
 
-/** Whether all of it can be sent back as it is: an edit would replace a rounded number by the rounded one. */
+/** Whether all of it can be sent back unchanged: an edit would replace a number by its rounded value. */
 export function isExact(value: unknown): boolean {
   return typeof value === "object" && value !== null ? Object.values(value).every(isExact) : !isRounded(value);
 }
 
-/** Calls `onRead` once the end of the list has been in sight. One inside of something that the page hides has not been. */
+/** Calls `onRead` once the end of the list has been visible. A list inside a hidden element is not visible. */
 export function useReading(list: RefObject<HTMLElement | null>, isRead: boolean, onRead: () => void): void {
   const told = useRef(onRead);
   told.current = onRead;
@@ -227,7 +227,7 @@ export function useReading(list: RefObject<HTMLElement | null>, isRead: boolean,
     look();
     const box = list.current;
     box?.addEventListener("scroll", look, { passive: true });
-    // nothing tells when an element further out is shown, unfolded or faded in
+    // there is no event when an enclosing element is shown, unfolded or faded in
     const timer = setInterval(look, LOOK_MS);
     return () => {
       box?.removeEventListener("scroll", look);

@@ -1,4 +1,4 @@
-// All open questions of a thread, whole, at the end of its talk. Owns the focus and what is announced.
+// All open questions of a thread, at the end of its messages. Owns the focus and the announcements for screen readers.
 import { Hand } from "lucide-react";
 import { type ReactNode, useRef } from "react";
 import { announcementOf } from "../sentences.ts";
@@ -29,7 +29,7 @@ function OpenCards({ host }: { host: CardHost }): ReactNode {
   );
 }
 
-/** With the last answer on its way nothing is needed any more; the line stays, so that nothing moves. */
+/** While the last answer is being sent, no more answers are needed; the line stays, so that nothing moves. */
 function Needed({ count }: { count: number }): ReactNode {
   const words = useWords();
   return (

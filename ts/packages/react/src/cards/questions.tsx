@@ -1,4 +1,4 @@
-// Cards that ask in words: confirm, text, select, colour.
+// Cards that ask a question: confirm, text, select, colour.
 import { type FormEvent, type ReactNode, useId } from "react";
 import { choicesIn, confirmValues } from "../guess.ts";
 import { inputOf, questionOf } from "../sentences.ts";
@@ -36,21 +36,21 @@ export function ConfirmCard({ view }: Card): ReactNode {
   return <Frame view={view} title={askedIn(view)} context={words.confirmContext} actions={actions}><Rest view={view} /></Frame>;
 }
 
-/** The question; of a tool that has no title, the one text that it hands over, if that is a question. */
+/** The question. For a tool without a title, its only input if that is a question. */
 function askedIn(view: CardView): string {
   const [only, ...others] = Object.values(inputOf(view));
   const isQuestion = others.length === 0 && typeof only === "string" && /[?？؟]\s*$/.test(only);
   return isQuestion && view.title === undefined && !view.tool?.title ? only : questionOf(view);
 }
 
-/** What the title does not say of the input: nobody answers what they cannot read. */
+/** The part of the input that the title does not show: a person must be able to read what they answer. */
 function Rest({ view }: Card): ReactNode {
   const title = askedIn(view);
   const rest = Object.entries(inputOf(view)).filter(([name, value]) => value !== title && value !== null && value !== "" && !TOLD_ELSEWHERE.has(name));
   return rest.length === 0 ? null : <InputTable input={Object.fromEntries(rest)} />;
 }
 
-/** The options of a select card, and the time that is left. */
+/** Shown elsewhere: the options of a select card, and the time limit. */
 const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(["options", "timeout_sec", "timeoutSec"]);
 
 const MANY = 10_000;
@@ -121,16 +121,16 @@ export function SelectCard({ view }: Card): ReactNode {
   );
 }
 
-/** `Low: any time this month`: a name, and what it means. */
+/** `Low: any time this month`: a name and its meaning. */
 const DETAILED = /^([^:]{1,24})(: )(.+)$/s;
 
-/** Options that all have a name and a meaning show them below each other; what is sent is the whole. */
+/** If all options have a name and a meaning, they are shown on two lines; the whole text is sent. */
 function OptionWords({ text, hasDetails }: { text: string; hasDetails: boolean }): ReactNode {
   const [, name, colon, meaning] = (hasDetails && DETAILED.exec(text)) || [];
   return name === undefined ? <span>{text}</span> : <span>{name}<span className="fh-hidden">{colon}</span><span className="fh-context fh-meaning">{meaning}</span></span>;
 }
 
-/** Those that the call offers, or the values that its tool may return. */
+/** The options in the call's input, otherwise the values that its tool may return. */
 function optionsOf(view: CardView): readonly unknown[] {
   const { options } = inputOf(view);
   return Array.isArray(options) ? options.map(String) : (choicesIn(view.tool) ?? []);

@@ -1,4 +1,4 @@
-// Calls that are over, folded into lines; a click unfolds what went in and what came out.
+// Finished calls as rows; a click unfolds input and output.
 import { openable } from "@farhand/client";
 import { Check, Minus, X } from "lucide-react";
 import type { ReactNode } from "react";
@@ -11,7 +11,7 @@ import type { Words } from "../words.ts";
 import { inTab } from "./abilities.tsx";
 import { Button, iconOf } from "./frame.tsx";
 
-/** Lines that belong together, in one frame. */
+/** Rows that belong together, in one frame. */
 export function Rows({ views }: { views: readonly CardView[] }): ReactNode {
   return <div className="fh-rows">{views.map((view) => <Row key={view.call.id} view={view} />)}</div>;
 }
@@ -51,7 +51,7 @@ function isDone({ state }: CardView): boolean {
   return state.name === "done" || state.name === "elsewhere";
 }
 
-/** A tick, a cross for what broke, a line for what somebody chose not to do. */
+/** A tick; a cross if it failed; a dash if the person chose not to do it. */
 function Mark({ view }: { view: CardView }): ReactNode {
   const words = useWords();
   if (isDone(view)) {
@@ -60,7 +60,7 @@ function Mark({ view }: { view: CardView }): ReactNode {
   return view.state.name === "failed" && view.state.isCancelled !== true ? <X size={16} className="fh-bad" role="img" aria-label={words.failed} /> : <Minus size={16} className="fh-left" role="img" aria-label={words.notDone} />;
 }
 
-/** It ran without a question, since somebody had allowed its tool for the whole chat: that can be taken back. */
+/** It ran without asking because its tool is allowed for the whole chat; the permission can be revoked here. */
 function Always({ callId, tool }: { callId: string; tool: string }): ReactNode {
   const { standing, undo } = useAllowed(callId, tool);
   const words = useWords();
@@ -89,11 +89,11 @@ export function Details({ view: { call } }: { view: CardView }): ReactNode {
   );
 }
 
-/** A press passes the rules for pop-ups that a script does not: the button stays when the call is over. */
+/** Pop-up blockers accept a press but no script: the button stays after the call has ended. */
 export function OpenForGood({ view: { call, kind, state } }: { view: CardView }): ReactNode {
   const { openPage } = useCardHost();
   const words = useWords();
-  // the page of a form may be good for one visit only
+  // the page of a form may be valid for one visit only
   const text = call.phase === "settled" && kind !== "form" ? (call.input as { url?: unknown } | null)?.url : undefined;
   const url = typeof text === "string" ? openable(text) : undefined;
   if (url === undefined) {
@@ -130,7 +130,7 @@ function Swatch({ view }: { view: CardView }): ReactNode {
   return isColour ? <span className="fh-swatch" style={{ background: hex }} aria-hidden="true" /> : null;
 }
 
-/** Only of a file that the server keeps: an address that a tool wrote is never loaded. */
+/** Only for files that the server stores: an address written by a tool is never loaded. */
 function Thumbnail({ view }: { view: CardView }): ReactNode {
   const { http } = useCardHost();
   const { ref, type } = view.kind === "photo" || view.kind === "file" ? outputOf(view) : {};

@@ -1,4 +1,4 @@
-// A tool that no form can be made for: what it does, its input to read, and an answer as text or JSON.
+// The card of a tool that no form can be made for: its description, its input, and an answer as text or JSON.
 import { type ReactNode, useState } from "react";
 import { inputOf, toolTitle } from "../sentences.ts";
 import { useDraft, useWords } from "../thread.tsx";
@@ -15,7 +15,7 @@ export function UnknownCard({ view }: { view: CardView }): ReactNode {
   const [isWrong, setWrong] = useState(false);
   const read = jsonIn(text);
   const schema = view.tool?.outputSchema;
-  // without a promise of what comes back, text is as good as JSON
+  // without an output schema, text is as valid as JSON
   const isFree = view.tool !== undefined && schema == null;
   const send = (): void => {
     setWrong(read === undefined && !isFree);
