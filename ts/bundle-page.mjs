@@ -1,5 +1,5 @@
-// A page with all that it imports, as files that any server sends: `node bundle-page.mjs FOLDER OUT`. The packages are found here,
-// wherever the page is.
+// Bundles a page with its imports into files that any server can send: `node bundle-page.mjs FOLDER OUT`. Packages are resolved from this
+// folder, wherever the page is.
 import { join } from "node:path";
 import { build, defaultClientConditions } from "vite";
 

@@ -1,5 +1,5 @@
-// A TypeScript program with all that it imports, as one file that Node runs: `node bundle-program.mjs IN OUT`. The packages are found
-// here, wherever the program is.
+// Bundles a TypeScript program with its imports into one file that Node runs: `node bundle-program.mjs IN OUT`. Packages are resolved
+// from this folder, wherever the program is.
 import { builtinModules } from "node:module";
 import { join } from "node:path";
 import { rolldown } from "rolldown";

@@ -1,4 +1,4 @@
-// Before a package is published: it says where its source is. Run in the package's folder, by `prepublishOnly`.
+// Checks before a package is published that it names its repository. Run in the package's folder, by `prepublishOnly`.
 import { readFileSync } from "node:fs";
 
 const manifest = JSON.parse(readFileSync("package.json", "utf8"));

@@ -352,7 +352,7 @@ async def test_a_message_that_never_reached_the_server_is_given_back_when_it_is_
     await guest.page.context.set_offline(True)
     await guest.says("A long thought")
     await guest.presses("Stop")
-    await guest.sees("Stopped here. The server does not answer")
+    await guest.sees("Stopped on this page. The server is not responding")
     await expect(guest.page.get_by_role("textbox", name="Message")).to_have_value("A long thought")
     await expect(guest.main.locator("p", has_text="A long thought")).to_have_count(0)
 

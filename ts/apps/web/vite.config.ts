@@ -1,4 +1,4 @@
-// Three pages, one build: the chat page, the Inspector and the gallery of cards, into the folder that the server serves.
+// Builds three pages, the chat page, the Inspector and the gallery of cards, into the folder that the server serves.
 import { resolve } from "node:path";
 import tailwind from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
@@ -11,18 +11,18 @@ export default defineConfig({
   // relative, so that the pages also work below the path of a host app that mounts farhand
   base: "./",
   plugins: [react(), tailwind(), withoutJsonSchema()],
-  // the packages as they are written, not as they are published
+  // the sources of the packages instead of their builds
   resolve: { conditions: ["farhand-source", ...defaultClientConditions] },
   build: {
     outDir: resolve(here, "../../../src/farhand/_ui"),
     emptyOutDir: true,
     target: "es2023",
-    // the pages' policy allows no data: or inline scripts, so nothing is folded into the page
+    // the pages' content policy allows no data: URLs and no inline scripts, so no asset is inlined
     assetsInlineLimit: 0,
-    // views that come later have nothing of their own to be fetched beside them
+    // lazy views share their dependencies with the page, so there is nothing to preload
     modulePreload: { polyfill: false, resolveDependencies: (_, files, { hostType }) => (hostType === "html" ? files : []) },
     rolldownOptions: {
-      // two of AI SDK's own, called as it loads: what they make and nobody uses is left out, schemas of whole messages for one
+      // two functions of AI SDK that are called at import: results that nobody uses are removed, such as schemas of whole messages
       treeshake: { manualPureFunctions: ["lazySchema", "createDownload"] },
       input: { index: resolve(here, "index.html"), inspector: resolve(here, "inspector.html"), cards: resolve(here, "gallery/cards.html") },
     },
@@ -30,9 +30,9 @@ export default defineConfig({
 });
 
 /**
- * AI SDK brings zod, and zod the way from its schemas to JSON Schema, which is for whoever asks a model. A page only checks
- * what it reads: six kilobytes of its download are left out, and four more of AI SDK's own way from zod 3. Should something ask for a JSON Schema all the same, it is told why not. Schemas of AI SDK
- * that a page has no use for go, too.
+ * Removes code that a page never uses. AI SDK imports zod's conversion to JSON Schema, which only a program that asks a model needs; a
+ * page only validates what it reads. Without that conversion and AI SDK's own one for zod 3, the download is ten kilobytes smaller.
+ * Calling either raises an error. Unused schemas of AI SDK are removed as well.
  */
 function withoutJsonSchema(): Plugin {
   const NAMES = /^export (?:const|function) (\w+)/gm;
@@ -41,7 +41,7 @@ function withoutJsonSchema(): Plugin {
     enforce: "pre",
     transform(code, id) {
       if (/zod\/v4\/locales\/en\.js$/.test(id)) {
-        // what it would say of a chunk that does not fit is for nobody's eyes
+        // nobody reads zod's own sentences about an invalid chunk
         return { code: "export default () => ({ localeError: (issue) => issue.code });", map: null };
       }
       if (/@ai-sdk\/provider-utils\/dist\/index\.js$/.test(id)) {
@@ -49,7 +49,7 @@ function withoutJsonSchema(): Plugin {
         return { code: `${shorter}\nfunction absentJsonSchema() { throw new Error("This page was built without JSON Schema."); }`, map: null };
       }
       if (/\/ai\/dist\/index\.js$/.test(id)) {
-        // made as the module loads: marked, so that those which nobody uses are left out
+        // created at import: marked as pure, so that unused ones are removed
         return { code: code.replace(/^const (\w+Schema) = (z\.[^;]*?^\S*\));$/gm, "const $1 = /* @__PURE__ */ (() => $2)();"), map: null };
       }
       if (!/zod\/v4\/core\/(?:to-json-schema|json-schema-processors)\.js$/.test(id)) {
@@ -57,7 +57,7 @@ function withoutJsonSchema(): Plugin {
       }
       const names = [...code.matchAll(NAMES)].map(([, name]) => name ?? "");
       const absent = `const absent = () => { throw new Error("This page was built without JSON Schema."); };`;
-      // these two are called when a schema is made, and make what would be called later
+      // these two are called when a schema is created, and return the function that converts it
       const lines = names.map((name) => `export const ${name} = ${name.startsWith("create") ? "() => absent" : "absent"};`);
       return { code: [absent, ...lines, ...(names.includes("processSchema") ? ["export { processSchema as process };"] : [])].join("\n"), map: null };
     },

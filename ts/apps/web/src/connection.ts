@@ -1,7 +1,7 @@
-// What this page knows of its way to the server, beside the feed, which has a connection of its own: whether the plug is pulled,
-// and whether the stream of the open chat is lost.
+// The page's own connection to the server, apart from the feed's: whether the plug is pulled, and whether the stream of the open chat is
+// lost.
 
-/** Long enough to be seen. */
+/** Long enough to be noticed. */
 const PULLED_MS = 2_500;
 
 export class PageConnection {
@@ -24,13 +24,13 @@ export class PageConnection {
     return this.#pulledUntil;
   }
 
-  /** Fails as on a broken line while the plug is pulled. */
+  /** Fails as on a lost connection while the plug is pulled. */
   fetch: typeof fetch = (input, init) => {
     const { signal } = this.#line;
     return fetch(input, { ...init, signal: init?.signal == null ? signal : AbortSignal.any([init.signal, signal]) });
   };
 
-  /** Drops every request of the page and lets no other one through for a moment. */
+  /** Aborts all requests of the page and fails new ones for a moment. */
   pullThePlug(): void {
     this.#pulledUntil = Date.now() + PULLED_MS;
     this.#line.abort(new TypeError("The plug is pulled."));
@@ -44,7 +44,7 @@ export class PageConnection {
       this.#pulledUntil = undefined;
       this.#line = new AbortController();
       this.#changed();
-      // as the browser says it when its own connection is back: whoever waits for the next attempt tries at once
+      // the event of a browser that is online again: everything that waits for its next attempt retries now
       dispatchEvent(new Event("online"));
     }
   }

@@ -1,14 +1,14 @@
-// What happens anywhere in the person's threads, as far as the pages show it.
+// The events of all of the person's threads that the pages show.
 import { type FeedEvent, SharedFeed } from "@farhand/client";
 
-/** Of the others nothing on the pages would look different. */
+/** The types that change something on the pages; others are ignored. */
 const TYPES: ReadonlySet<string> = new Set([
   "again", "run-started", "run-parked", "run-resumed", "run-finished", "run-failed", "call-opened", "call-taken", "call-released", "call-settled",
   "approval-answered", "client-tool.registered", "client-tool.unregistered",
 ]);
 
 export class Feed extends SharedFeed {
-  /** How far running tools and programs are, in their own words, by the ids of their calls. Kept here: a talk may be shown later than its first words come. */
+  /** The progress texts of running tools and programs, by call id. Kept here, because a chat may be opened after the first text has arrived. */
   #progress: ReadonlyMap<string, string> = new Map();
   readonly #onProgress = new Set<() => void>();
 
@@ -25,7 +25,7 @@ export class Feed extends SharedFeed {
     return this.#progress;
   }
 
-  /** Nothing is looked up again because of it, so it is heard apart from the news. */
+  /** Separate from the other events, because progress reloads nothing. */
   onProgress = (listener: () => void): (() => void) => {
     this.#onProgress.add(listener);
     return () => void this.#onProgress.delete(listener);

@@ -1,13 +1,13 @@
-// The paths of the server that a page asks beside the stream. Knows no state and no look.
+// The requests of the pages, apart from the streams. Knows no state and no layout.
 import { httpOf, type OpenCall, type Thread, type ThreadPage } from "@farhand/client";
 import { type About, isAbout, isThread, isThreadPage, isTool, type Tool, isOpenCall } from "@farhand/protocol";
 import { BASE } from "./base.ts";
 import { CONNECTION } from "./connection.ts";
 
-/** Whether the server knows this browser: it says so with every answer. */
+/** Whether this browser is signed in, according to the server's latest response. */
 export class SignIn {
   #isOut = false;
-  /** A person enters the server's token; otherwise the host app has a sign-in of its own. */
+  /** `true`: the person can enter the server's token; otherwise the host app has its own sign-in. */
   #takesToken = true;
   readonly #listeners = new Set<() => void>();
 
@@ -38,7 +38,7 @@ export class SignIn {
   /** With the token, or without one after a sign-in elsewhere. */
   async enter(token: string): Promise<"in" | "refused" | "too-many" | "away"> {
     try {
-      // answered with a cookie and the way to the page, which is open already
+      // the response is a redirect with a cookie; the page is open already
       const address = token === "" ? `${BASE}/api/about` : `${BASE}/?token=${encodeURIComponent(token)}`;
       const response = await fetch(address, { redirect: "manual", signal: AbortSignal.timeout(PATIENCE_MS) });
       if (response.status === 429) {
@@ -60,20 +60,20 @@ export class SignIn {
   }
 }
 
-/** How a server that takes the token printed at its start asks for it; one with a sign-in of its host does not. */
+/** The header with which a server asks for its development token; a host's own sign-in sends another one. */
 const OWN_TOKEN = /^Bearer realm="farhand development token"$/;
 
 export const SIGN_IN = new SignIn();
 export const HTTP = httpOf({ url: BASE, fetch: SIGN_IN.fetch });
 
-/** `gone`: there is no such chat. `away`: the server did not answer; ask again. */
+/** `gone`: there is no such chat. `away`: the server did not respond; try again. */
 export type Reply<T> = T | "gone" | "away";
 
 export function askThread(id: string): Promise<Reply<Thread>> {
   return ask(`/api/chat/${encodeURIComponent(id)}`, isThread);
 }
 
-/** `words`: only chats that have them in their title or in what the person said. */
+/** `words`: only chats with these words in their title or in the person's messages. */
 export function askThreads({ after, words }: { readonly after?: string | undefined; readonly words?: string } = {}): Promise<Reply<ThreadPage>> {
   const query = new URLSearchParams({ limit: "50", ...(after === undefined ? {} : { after }), ...(words === undefined ? {} : { q: words }) });
   return ask(`/api/chat?${query.toString()}`, isThreadPage);
@@ -93,7 +93,7 @@ export function askAbout(): Promise<Reply<About>> {
   return ask("/api/about", isAbout);
 }
 
-/** True once the server has heard it; a chat that it does not know has nothing to stop. */
+/** Returns true once the server has confirmed it. An unknown chat has nothing to stop. */
 export async function stopRun(id: string): Promise<boolean> {
   const status = await send("POST", `/api/chat/${encodeURIComponent(id)}/stop`);
   return status === 200 || status === 404;

@@ -1,5 +1,5 @@
-// What the server says about itself: whose agent this is, what it can be asked, what the page may offer. What was said last
-// time counts until it is said again, so that a page does not change its name while it loads.
+// The server's description of itself: its agent, what it can be asked, which features the page may offer. The last description is used
+// until the new one arrives, so that the page does not change its name while it loads.
 import type { About } from "@farhand/protocol";
 import { createContext, useContext, useEffect, useState } from "react";
 import { BASE } from "../base.ts";
@@ -13,7 +13,7 @@ const AboutContext = createContext<About | undefined>(undefined);
 
 export const AboutProvider = AboutContext.Provider;
 
-/** Undefined until the server has said something. */
+/** Undefined until the server has answered, unless an earlier description is stored. */
 export function useAbout(): About | undefined {
   return useContext(AboutContext);
 }
@@ -26,7 +26,7 @@ export function useAskedAbout(): About | undefined {
       const found = await askAbout();
       if (typeof found !== "string") {
         if (isAnotherReader(found.reader)) {
-          // the open chat is not theirs, either
+          // the open chat belongs to the other person, too
           history.replaceState(null, "", location.pathname + location.search);
           location.reload();
           return;
@@ -37,7 +37,7 @@ export function useAskedAbout(): About | undefined {
     };
     void load();
     const leaveSignIn = SIGN_IN.subscribe(() => !SIGN_IN.isOut && void load());
-    // the server may be another one after a restart
+    // after a restart it may be another server
     const leaveFeed = feed.listen(({ type, isResumed }) => type === "again" && isResumed !== true && void load());
     return () => {
       leaveSignIn();
@@ -47,7 +47,7 @@ export function useAskedAbout(): About | undefined {
   return about;
 }
 
-/** Whether somebody else is signed in than before in this tab. What was kept for that person is removed. */
+/** Whether the person who is signed in is not the one who was signed in before in this tab. If so, removes what was stored for that person. */
 export function isAnotherReader(reader: string | undefined): boolean {
   try {
     const last = sessionStorage.getItem(READER);
@@ -59,12 +59,12 @@ export function isAnotherReader(reader: string | undefined): boolean {
     keys.filter((key) => key.startsWith("farhand:") && key !== READER).forEach((key) => sessionStorage.removeItem(key));
     return true;
   } catch {
-    // forbidden: then nothing was kept
+    // forbidden: nothing was stored
     return false;
   }
 }
 
-/** A path of this server or an address, and nothing that a script could hide in. */
+/** The logo as a path of this server or an http(s) URL; undefined for anything else. */
 export function logoOf({ logo }: Pick<About, "logo">): string | undefined {
   return typeof logo === "string" && /^(?:https?:\/\/|\/(?![/\\]))/.test(logo) ? logo : undefined;
 }
@@ -82,6 +82,6 @@ function keep(about: About): void {
   try {
     localStorage.setItem(KEPT, JSON.stringify(about));
   } catch {
-    // full or forbidden: it is asked for each time
+    // full or forbidden: it is requested each time
   }
 }

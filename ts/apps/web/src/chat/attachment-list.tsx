@@ -1,4 +1,4 @@
-// The files that go with the next message, and how they get to the server: loaded with the first of them.
+// The files of the next message, with their upload progress. Loaded with the first file.
 import { FileText, X } from "lucide-react";
 import type { ReactNode } from "react";
 import type { Attachment, Attachments } from "./attachments.ts";

@@ -1,4 +1,4 @@
-// Files that go with the next message: chosen, dropped or pasted. Each is uploaded at once, so that sending is quick.
+// The files of the next message: chosen, dropped or pasted. Each is uploaded immediately, so that sending is quick.
 import type { FileUIPart } from "ai";
 import { useCallback, useRef, useState } from "react";
 import { BASE } from "../base.ts";
@@ -16,10 +16,10 @@ export interface Attachments {
   readonly hasFailed: boolean;
   readonly parts: readonly FileUIPart[];
   readonly add: (files: Iterable<File>) => void;
-  /** Those of a message that never reached the server: they are uploaded already. */
+  /** Restores the files of a message that did not reach the server: they are uploaded already. */
   readonly restore: (parts: readonly FileUIPart[]) => void;
   readonly remove: (key: string) => void;
-  /** Those that failed stay: they did not go with the message. */
+  /** Removes the files that were sent; those that failed stay. */
   readonly clear: () => void;
 }
 
@@ -31,7 +31,7 @@ export function useAttachments(): Attachments {
     for (const file of files) {
       const named = { key: `file-${(number.current += 1)}`, name: file.name || "file" };
       setList((before) => [...before, { ...named, state: "uploading", share: 0 }]);
-      // needed by few, so it is no part of the first load
+      // loaded on demand, since few people need it
       void untilLoaded(() => import("./attachment-list.tsx")).then(({ upload }) => upload(HTTP, file, (share) => put({ ...named, state: "uploading", share }))).then(
         ({ ref, name, type }) => put({ ...named, state: "ready", part: { type: "file", url: `${BASE}/api/files/${ref}`, mediaType: type, filename: name } }),
         (error: unknown) => put({ ...named, state: "failed", reason: error instanceof Error ? error.message : String(error) }),

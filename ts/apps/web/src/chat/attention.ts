@@ -1,5 +1,5 @@
-// How the page says that an answer is needed to somebody who does not look at it: its title, its icon, and a notification of the
-// browser for those who want one.
+// Tells a person who is not looking at the page that an answer is needed: by its title, its icon and, for those who want it, a browser
+// notification.
 import type { OpenCall } from "@farhand/client";
 import { useEffect, useRef, useState } from "react";
 import dotted from "../theme/icon-dot.svg";
@@ -22,7 +22,7 @@ const KEPT = "farhand:notify";
 
 export type Notify = "off" | "on" | "blocked";
 
-/** Undefined in a browser that has no notifications. */
+/** Undefined in a browser without notifications. */
 export function useNotify(): [Notify, () => void] | undefined {
   const [how, setHow] = useState<Notify>(currentNotify);
   if (!("Notification" in globalThis)) {
@@ -47,7 +47,7 @@ function currentNotify(): Notify {
   }
 }
 
-/** Of questions that come while nobody looks at the page; those that were there before are no news. */
+/** Notifies of questions that arrive while the page is hidden; those that were there before are not new. */
 function useNotifications(inbox: readonly OpenCall[]): void {
   const words = useWords();
   const seen = useRef<ReadonlySet<string> | undefined>(undefined);
@@ -71,8 +71,8 @@ function useNotifications(inbox: readonly OpenCall[]): void {
   }, [inbox, words]);
 }
 
-/** By the same tag, several tabs of this page make one notification. Nothing in a browser that shows those of service workers
- * alone, as Chrome on Android does: its constructor throws. */
+/** The tag makes several tabs show one notification. Does nothing in browsers that show only notifications of service workers, such as
+ * Chrome on Android, where the constructor throws. */
 function notify(title: string, options: NotificationOptions): Notification | undefined {
   try {
     return new Notification(title, options);

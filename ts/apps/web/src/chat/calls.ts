@@ -1,11 +1,11 @@
-// Calls as the cards know them, made of AI SDK's message parts and of what the server keeps. Pure.
+// Calls in the form that cards use, from AI SDK's message parts and the server's record. Pure.
 import type { Call, OpenCall, Thread } from "@farhand/client";
 import type { Ended } from "@farhand/react";
 import type { UIMessage } from "ai";
 
 type Facts = ReadonlyMap<string, OpenCall>;
 
-/** The fields of a part that count here: AI SDK's types tell them apart by tool. */
+/** The fields of a part that are used here; AI SDK has a type for each tool. */
 interface ToolPart {
   readonly type: string;
   readonly toolName?: string;
@@ -26,19 +26,19 @@ export function callsOf(messages: readonly UIMessage[], facts: Facts): ReadonlyM
   return new Map(parts.map((part) => [part.toolCallId, callOf(part, facts.get(part.toolCallId))]));
 }
 
-/** Without what a step has begun to write before a crash discarded it: the step was written again, under other ids. */
+/** The tool parts without unfinished ones of a step that a crash discarded: the step was written again, with other ids. */
 function toolPartsOf({ parts }: UIMessage, facts: Facts): readonly ToolPart[] {
   const lastStep = parts.findLastIndex(({ type }) => type === "step-start");
   const found = parts.map((part, index) => [toolPartOf(part), index] as const);
   return found.flatMap(([part, index]) => (part === undefined || (part.state === "input-streaming" && index < lastStep && !facts.has(part.toolCallId)) ? [] : [part]));
 }
 
-/** What the server says of calls that are open, by their ids. */
+/** The server's facts about open calls, by call id. */
 export function factsOf(thread: Thread | undefined): Facts {
   return new Map(thread?.openCalls.map((call) => [call.callId, call]));
 }
 
-/** What the server keeps of calls that are over: outcomes by name, how long they took, what they are called. */
+/** What the server stores about finished calls: outcome, duration, title, summary. */
 export function endsOf(thread: Thread | undefined): ReadonlyMap<string, Ended> {
   const parts = thread?.messages.flatMap((message) => message.parts) ?? [];
   return new Map(
@@ -54,7 +54,7 @@ function callOf(part: ToolPart, fact: OpenCall | undefined): Call {
   const input = fieldsOf(part.input);
   switch (part.state) {
     case "approval-requested":
-      // the server's word counts: what it has approved meanwhile needs no answer any more
+      // the server's state counts: a call that was approved elsewhere needs no answer here
       return fact !== undefined && fact.phase !== "asking"
         ? { ...named, phase: "ready", input }
         : { ...named, phase: "asking", input: fact?.input ?? input, approvalId: part.approval?.id ?? "" };
@@ -68,7 +68,7 @@ function callOf(part: ToolPart, fact: OpenCall | undefined): Call {
     case "output-error":
       return { ...named, phase: "settled", input, outcome: { kind: "failure", error: part.errorText ?? "" } };
     default:
-      // a registered client's call is never handed out to a page: the server says that it is whole
+      // the input of a registered client's call is never sent to a page, but the record says that it is complete
       return fact === undefined ? { ...named, phase: "writing", text: "" } : { ...named, phase: "ready", input: fact.input };
   }
 }

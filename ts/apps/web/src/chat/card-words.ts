@@ -1,4 +1,4 @@
-// The words of the cards as the server wants them. Apart from the page's own: they come with the first card.
+// The card texts that the server replaces. Separate from the page's own texts, since they are loaded with the first card.
 import { type Words as CardWords, WORDS as CARD_WORDS } from "@farhand/react";
 import { useMemo } from "react";
 import { useAbout } from "./about.ts";
@@ -10,7 +10,7 @@ export function useCardWords(): Partial<CardWords> {
 
 const OF_CARDS = "cards.";
 
-/** Those of the words that are named as `cards.skip` is. Those that are made of something take it as `{1}`, `{2}` and so on. */
+/** The texts whose names begin with `cards.`. Those with parameters use the placeholders `{1}`, `{2}` and so on. */
 export function cardWordsOf(given: Readonly<Record<string, unknown>> | null | undefined): Partial<CardWords> {
   const own = Object.entries(given ?? {}).flatMap(([name, word]): [string, unknown][] => {
     const key = name.startsWith(OF_CARDS) ? name.slice(OF_CARDS.length) : "";

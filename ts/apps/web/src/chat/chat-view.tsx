@@ -1,4 +1,5 @@
-// One chat: its head, its talk, its box. A chunk of its own, with all that streams need: the frame of the page does not wait for it.
+// One chat: header, messages and message box. A separate chunk with everything that streams need, so that the rest of the page loads
+// without it.
 import type { FileUIPart } from "ai";
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Composer, FootLine } from "./composer.tsx";
@@ -11,14 +12,14 @@ import { TopBar } from "./top-bar.tsx";
 import { Welcome } from "./welcome.tsx";
 import { useWords } from "./words.ts";
 
-// not needed for a first sight of the page
+// not needed for the first view of the page
 const Talk = lazy(async () => ({ default: (await untilLoaded(() => import("./message-list.tsx"))).Talk }));
 
 export interface ChatViewProps {
   readonly id: string;
-  /** As the list has it: it may have been renamed. */
+  /** The title in the list, which may have been renamed. */
   readonly title: string | undefined;
-  /** What a starter says: to be sent once, whoever comes back to the chat later. */
+  /** The prompt of a starter: sent once, even if the person returns to the chat later. */
   readonly prompt: string | undefined;
   readonly onPromptSent: () => void;
   readonly tools: Tools;

@@ -1,4 +1,4 @@
-// One chat in the list: opened by a click, renamed in its place, deleted after a question.
+// One chat in the list: opened by a click, renamed in place, deleted after a confirmation.
 import type { ThreadPage } from "@farhand/client";
 import { Pencil, Trash2 } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, useState } from "react";
@@ -75,7 +75,7 @@ function TitleField({ title, onDone }: { title: string; onDone: (title: string) 
     if (event.key === "Enter" && !event.nativeEvent.isComposing) {
       onDone(text.trim());
     } else if (event.key === "Escape") {
-      // of the drawer around it, too
+      // otherwise Escape would also close the drawer around it
       event.stopPropagation();
       onDone(title);
     }
@@ -90,7 +90,7 @@ function TitleField({ title, onDone }: { title: string; onDone: (title: string) 
 
 const A_DAY_MS = 86_400_000;
 
-/** Newest first, under the day that they were last used on. */
+/** Newest first, grouped by the day of their last use. */
 export function groupsOf(rows: readonly Row[], now: Date, words: Pick<Words, "today" | "yesterday" | "earlier">): [string, Row[]][] {
   const today = new Date(now.getFullYear(), now.getMonth(), now.getDate()).getTime();
   const nameOf = ({ updatedAt }: Row): string => {

@@ -1,4 +1,4 @@
-// Where the person writes, and the line below it. Off while answers are needed; Stop always works.
+// The message box and the line below it. Disabled while answers are needed; Stop always works.
 import { isNowhere } from "@farhand/react";
 import { ArrowUp, Paperclip, Square } from "lucide-react";
 import { type ClipboardEvent, type FormEvent, type KeyboardEvent, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
@@ -16,7 +16,7 @@ const AT_REST: ReadonlySet<Conversation["state"]> = new Set(["New", "Done"]);
 export function Composer({ talk }: { talk: Conversation }): ReactNode {
   const words = useWords();
   const [text, setText] = useState("");
-  // Enter before the answer was over: it is sent by itself then, and can be changed until then
+  // the person pressed Enter before the answer was complete: the message is sent when it is, and can be edited until then
   const [isDue, setDue] = useState(false);
   const files = useAttachments();
   const box = useRef<HTMLTextAreaElement>(null);
@@ -25,7 +25,7 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   const isEmpty = text.trim() === "" && files.parts.length === 0;
   const isOver = useDrop(files.add, !needsAnswers);
   useEffect(() => {
-    // a chat that is still on its way here may have a question
+    // a chat that is still loading may have an open question
     if (talk.isLoaded && talk.state === "New") {
       box.current?.focus();
     }
@@ -52,7 +52,7 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
   };
   useEffect(() => {
     if (isDue && !isBusy && !files.isUploading) {
-      AT_REST.has(talk.state) && !files.hasFailed ? send() : setDue(false); // after a failure or a stop the person decides anew
+      AT_REST.has(talk.state) && !files.hasFailed ? send() : setDue(false); // after a failure or a stop, the person decides again
     }
   });
   const { restore } = files;
@@ -86,7 +86,7 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
       <div className="flex items-end gap-2">
         <FileButton onFiles={files.add} isOff={needsAnswers} />
         <textarea
-          // not disabled: that would take the focus from somebody who is writing here
+          // not `disabled`: that would take the focus from a person who is typing
           ref={box} rows={1} value={text} readOnly={needsAnswers} aria-disabled={needsAnswers} aria-label={words.message} onChange={(event) => write(event.target.value)} onKeyDown={keyed} onPaste={pasted}
           placeholder={needsAnswers ? words.answerAbove : words.placeholder}
           className="field-sizing-content max-h-40 min-h-8 flex-1 resize-none bg-transparent py-1.5 outline-none placeholder:text-muted"
@@ -109,7 +109,7 @@ function FileButton({ onFiles, isOff }: { onFiles: (files: Iterable<File>) => vo
   const input = useRef<HTMLInputElement>(null);
   const chosen = (): void => {
     onFiles(input.current?.files ?? []);
-    // the same file can be chosen again
+    // so that the same file can be chosen again
     input.current!.value = "";
   };
   return (
@@ -120,7 +120,7 @@ function FileButton({ onFiles, isOff }: { onFiles: (files: Iterable<File>) => vo
   );
 }
 
-/** Files may be dropped anywhere on the page, except onto a card, which has a use for them of its own. */
+/** Files may be dropped anywhere on the page, except on a card, which may accept files itself. */
 function useDrop(add: (files: Iterable<File>) => void, isOn: boolean): boolean {
   const [isOver, setOver] = useState(false);
   useEffect(() => {
@@ -160,7 +160,7 @@ export function FootLine({ talk }: { talk: Conversation }): ReactNode {
   const asks = talk.host.cards.some(({ call, state }) => call.phase === "asking" && (state.name === "open" || state.name === "parked"));
   return (
     <div className="flex min-h-6 flex-wrap items-center gap-x-3.5 gap-y-1 pt-2 text-xs text-muted">
-      {/* a device without a pointer that hovers mostly has no keys, either */}
+      {/* a device without a hovering pointer usually has no keyboard */}
       <span className="flex flex-wrap items-center gap-x-3.5 gap-y-1 [@media(hover:none)]:hidden">
         {talk.needsAnswers ? <><Key name="Shift + Tab" /> {asks ? words.toTheCardThere : words.toTheCard}</> : <><Key name="Enter" /> {words.keySend}</>}
         {asks && <><Key name="A" /> {words.keyAllow} <Key name="D" /> {words.keyDeny}</>}

@@ -1,4 +1,4 @@
-// One chat: AI SDK's `useChat` for what is said, the server's record for what is true. Owns when which of them is asked.
+// One chat: AI SDK's `useChat` streams the messages, and the server's record is the truth. Owns when each of them is asked.
 import { useChat } from "@ai-sdk/react";
 import { type Call, type Connection, openable, type RunStatus, type Thread } from "@farhand/client";
 import { LiveTransport } from "@farhand/ai-sdk";
@@ -23,27 +23,27 @@ export interface Conversation {
   readonly lateForms: readonly CardView[];
   readonly host: CardHost;
   readonly state: RunState;
-  /** A card is open, or its answer is on the way: no message can be sent before it is in. */
+  /** A card is open, or its answer is being sent: no message can be sent before that. */
   readonly needsAnswers: boolean;
   readonly error: Failure | undefined;
-  /** Stop was said, and the server has yet to hear it; late: it does not answer. */
+  /** The person has pressed Stop, and the server has not confirmed it; `stopIsLate` if it does not respond. */
   readonly isStopping: boolean;
   readonly stopIsLate: boolean;
-  /** What was said and never reached the server, because it was stopped or nobody was signed in: the person has it back. */
+  /** A message that did not reach the server, because it was stopped or nobody was signed in: it goes back into the message box. */
   readonly returned: UIMessage | undefined;
   readonly runId: string | undefined;
   /** The address names a chat that the server does not have. */
   readonly isUnknown: boolean;
-  /** Until when the first open question can be answered; only if the run is stored. */
+  /** The deadline of the first open question, if the run is stored. */
   readonly until: number | undefined;
   readonly isLoaded: boolean;
   readonly send: (text: string, files?: readonly FileUIPart[]) => void;
-  /** The last answer once more, and a message of the person in other words; only while nothing is under way. */
+  /** Generate the last answer again, and edit a message; undefined while the run is active. */
   readonly regenerate: (() => void) | undefined;
   readonly edit: ((message: UIMessage, text: string) => void) | undefined;
   readonly stop: () => void;
   readonly tryAgain: () => void;
-  /** Drops the connection on purpose; only while there is one, and something to lose by it. */
+  /** Drops the connection on purpose; undefined if there is no connection to drop. */
   readonly pullThePlug: (() => void) | undefined;
 }
 
@@ -52,7 +52,7 @@ export interface Failure {
   readonly code?: string;
 }
 
-/** `isDraft`: nothing was said in it yet, so the server cannot know it. */
+/** `isDraft`: no message was sent yet, so the server does not know the chat. */
 export function useConversation(id: string, tools: Tools, isDraft: boolean): Conversation {
   const site = useSite();
   const { deliveries, running } = useHands();
@@ -68,7 +68,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   const [posts] = useState<Posts>(() => ({ begun: 0, open: 0 }));
   const { record, isBehind, isLoaded, isUnknown, resumed, sync, ended } = useRecord(id, chat, posts, isDraft);
   const messages = useShown(chat, resumed);
-  // the run goes on without this page; the connection is one of the six that a browser has
+  // the run continues without this page; a browser opens only six connections to a server
   useEffect(() => () => line.release(), [line]);
 
   const isOpen = chat.status === "submitted" || chat.status === "streaming";
@@ -79,7 +79,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   useEffect(() => site.hands.watch(messages), [site, messages]);
   const memory = useMemory({ calls, facts });
   useNow(isAskedElsewhere(facts));
-  // once the stream is over, an older record must not say that it goes on
+  // once the stream has ended, an older record must not say that the run is active
   const current = isBehind ? undefined : record;
   const run: RunStatus = { state: isParked(current, isOpen) ? "parked" : isOpen ? "running" : "idle" };
   const progress = useSyncExternalStore(site.feed.onProgress, () => site.feed.progress);
@@ -95,7 +95,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     void posting(posts, begin()).then(sync);
   };
   const send = (text: string, files: readonly FileUIPart[] = []): void => post(() => chat.sendMessage({ text, files: [...files] }));
-  // whoever has said stop is not asked any more
+  // after Stop, the person is not asked any more
   const cards = isStopping ? [] : [...views.values()];
   const hasWaiting = cards.some(isWaiting);
   const ofCards = useCardConnection(connection);
@@ -103,7 +103,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     http: HTTP,
     threadId: id,
     cards,
-    // a chat at rest reads no stream, and has none to lose
+    // without an open question, only the stream's connection matters; an idle chat has none
     connection: hasWaiting ? ofCards : connection,
     answer: (callId, outcome) => void site.hands.answer(callId, outcome),
     approve: (callId, approvalId, decision) => {
@@ -153,7 +153,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
 
 const AT_REST: ReadonlySet<RunState> = new Set(["Done", "Stopped", "Failed"]);
 
-/** Lost also while the plug is pulled: a chat that only waits reads no stream, and loses its connection all the same. */
+/** Also lost while the plug is pulled: an idle chat reads no stream, but its connection is dropped as well. */
 function useConnection(line: LiveTransport): Connection {
   const connection = useSyncExternalStore(line.subscribe, () => line.connection);
   const retryAt = useSyncExternalStore(CONNECTION.subscribe, () => CONNECTION.pulledUntil);
@@ -165,21 +165,21 @@ function useConnection(line: LiveTransport): Connection {
   return useMemo(() => (retryAt === undefined ? connection : { state: "lost", retryAt }), [connection, retryAt]);
 }
 
-/** Its files stay; its words are others. */
+/** The message with another text and the same files. */
 function editedParts({ parts }: UIMessage, text: string): UIMessage["parts"] {
   return [...parts.filter((part) => part.type === "file"), { type: "text", text }];
 }
 
 const RETOLD_WITHIN_MS = 2_000;
 
-/** What was on screen before a resume stays there until the stream has told as much again, for a moment at most. */
+/** Messages as they are shown. An answer that was visible before a resume stays until the stream has repeated that much, for a moment at most. */
 function useShown({ messages, status }: Chat, resumed: UIMessage | undefined): readonly UIMessage[] {
   const [late, setLate] = useState<UIMessage>();
   useEffect(() => {
     if (status !== "streaming" || resumed === undefined) {
       return undefined;
     }
-    // a step that a crash has cut is told anew, in other words: what was shown of it never comes back
+    // a step that a crash discarded is written again with other text, so the old text never comes back
     const timer = setTimeout(() => setLate(resumed), RETOLD_WITHIN_MS);
     return () => clearTimeout(timer);
   }, [status, resumed]);
@@ -187,11 +187,11 @@ function useShown({ messages, status }: Chat, resumed: UIMessage | undefined): r
 }
 
 function errorOf(record: Thread | undefined, error: Error | undefined): Failure | undefined {
-  // the record has the code, too
+  // the record also has the error code
   return record?.failure ?? (error === undefined ? undefined : { message: error.message });
 }
 
-/** The record holds the model's own calls; the forms that its tools ask for are in the stream alone. */
+/** The record contains only the model's calls; forms that tools ask for are only in the stream. */
 function useLateForms(views: ReadonlyMap<string, CardView>, said: number): readonly CardView[] {
   const late = useRef({ said, views: new Map<string, CardView>() });
   if (late.current.said !== said) {
@@ -201,7 +201,7 @@ function useLateForms(views: ReadonlyMap<string, CardView>, said: number): reado
   return [...late.current.views.values()].filter(({ call }) => !views.has(call.id));
 }
 
-/** The wish to stop, and that it was said here: a message that never reached the server leaves no record of it. */
+/** The stop request, and whether the person stopped here: a message that did not reach the server leaves no record of it. */
 function useStop(id: string, sync: () => void): { isStopping: boolean; isLate: boolean; wasStopped: boolean; setStopped: (was: boolean) => void } {
   const { stops } = useSite();
   const isStopping = useSyncExternalStore(stops.subscribe, () => stops.has(id));
@@ -217,7 +217,8 @@ function useStop(id: string, sync: () => void): { isStopping: boolean; isLate: b
   return { isStopping, isLate, wasStopped, setStopped };
 }
 
-/** With the server away, nothing of a stopped answer is sent any more: not the message, and not the answers to its cards. */
+/** While the server is away, nothing of a stopped answer is sent any more: neither the message nor the answers to its cards. Returns the
+ * message. */
 function useLettingGo(isLate: boolean, { stop, status, messages, setMessages }: Chat, calls: ReadonlyMap<string, Call>): UIMessage | undefined {
   const { hands } = useSite();
   const { deliveries } = useHands();
@@ -240,8 +241,8 @@ function useLettingGo(isLate: boolean, { stop, status, messages, setMessages }: 
   return returned;
 }
 
-/** Whoever is signed out is told so above the chat, and nowhere else: the refusal is no failure of the answer, and would still stand
- * there after the next sign-in. A message that was refused is in the message box again. */
+/** A signed-out person is told above the chat only: the refusal is not an error of the answer, and would still be shown after the next
+ * sign-in. Returns the refused message, for the message box. */
 function useSignedOut({ error, messages, setMessages, clearError }: Chat, record: Thread | undefined): UIMessage | undefined {
   const [returned, setReturned] = useState<UIMessage>();
   useEffect(() => {
@@ -258,7 +259,7 @@ function useSignedOut({ error, messages, setMessages, clearError }: Chat, record
   return returned;
 }
 
-/** A page of a host that this chat has shown before opens by itself; of others the person sees the host first. */
+/** Whether the page opens without a card: only if this chat has already shown a page of the same host. */
 function mayOpen(input: unknown, shown: ReadonlySet<string>): boolean {
   const text = (input as { url?: unknown } | undefined)?.url;
   const url = typeof text === "string" ? openable(text) : undefined;
@@ -276,7 +277,7 @@ function titleOf(messages: readonly UIMessage[]): string {
   return text ?? "";
 }
 
-/** The last answer once more; a message that never got one is said once more. */
+/** Generates the last answer again; a message without an answer is sent again. */
 function again({ messages, setMessages, sendMessage, regenerate }: Chat): Promise<void> {
   const last = messages.at(-1);
   if (last?.role !== "user") {

@@ -1,4 +1,4 @@
-// Colours for code, in the languages that are met most. Loaded when code appears.
+// Syntax highlighting for the most common languages. Loaded when code appears.
 import { common, createLowlight } from "lowlight";
 import { createElement, type ReactNode } from "react";
 
@@ -6,7 +6,7 @@ const lowlight = createLowlight(common);
 
 type Node = ReturnType<typeof lowlight.highlight>["children"][number];
 
-/** Longer code is shown plainly: colouring it would hold up the page. */
+/** Longer code is shown without colours: highlighting it would block the page. */
 const LONGEST = 60_000;
 
 export function highlight(language: string, code: string): ReactNode {

@@ -1,5 +1,5 @@
-// Every open question of every chat, oldest first, with the same cards. Several are allowed at once only when they ask for the
-// same tool and somebody picked each of them.
+// All open questions of all chats, oldest first, with the same cards. Several can be allowed at once only if they are calls of the same
+// tool and the person has selected each of them.
 import type { OpenCall } from "@farhand/client";
 import { AllowButton, type CardHost, CardHostProvider, ConnectionLine, isServerAway, type CardView, isAskedElsewhere, isWaiting, ToolCard, useAnyEdited, useCardFocus, useNow, useReadCalls, viewOf } from "@farhand/react";
 import { Inbox as InboxIcon } from "lucide-react";
@@ -18,7 +18,7 @@ interface Question {
 export interface InboxProps {
   readonly calls: readonly OpenCall[];
   readonly isLoaded: boolean;
-  /** Where the words above a card lead. */
+  /** The link above a card. */
   readonly hrefFor?: (call: OpenCall) => string;
   readonly emptyWords?: string;
 }
@@ -94,7 +94,7 @@ function Together({ questions, host, onDone }: { questions: readonly Question[];
   const [tool = ""] = tools;
   const read = useReadCalls();
   const isRead = questions.every(({ fact }) => read.has(fact.callId));
-  // together they run as they were asked: a changed one is allowed on its own card
+  // calls that are allowed together run with their original inputs: an edited one has to be allowed on its own card
   const isEdited = useAnyEdited(questions.map(({ fact }) => fact.callId));
   const allow = (): void => {
     questions.forEach(({ fact }) => host.approve(fact.callId, fact.approvalId ?? "", { approved: true, scope: "once" }));

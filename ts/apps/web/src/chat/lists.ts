@@ -1,4 +1,4 @@
-// What stands beside the chats: the list of threads and the inbox. Asked for again when news say so.
+// The lists beside the chat: threads and inbox. Reloaded when events arrive.
 import type { OpenCall, ThreadPage } from "@farhand/client";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { askInbox, askThreads } from "../server.ts";
@@ -8,11 +8,11 @@ type Rows = ThreadPage["threads"];
 
 export interface Lists {
   readonly threads: Rows;
-  /** What a person has to answer. */
+  /** The calls that a person has to answer. */
   readonly inbox: readonly OpenCall[];
   readonly isLoaded: boolean;
   readonly refresh: () => void;
-  /** Older chats, if there are any. */
+  /** Loads older chats; undefined if there are none. */
   readonly more: (() => void) | undefined;
   readonly forget: (id: string) => void;
 }
@@ -39,7 +39,7 @@ export function useLists(): Lists {
     }
   }, []);
   const refresh = useCallback(() => {
-    // news come in bunches: one look is enough for all of them
+    // events arrive in bursts: one reload is enough for all of them
     clearTimeout(timer.current);
     timer.current = setTimeout(() => void load(), SETTLE_MS);
   }, [load]);
@@ -60,12 +60,12 @@ export function useLists(): Lists {
   return { threads, inbox, isLoaded, refresh, more: next === undefined ? undefined : () => void more(), forget };
 }
 
-/** A call that runs in a program or on the server is no question. */
+/** Whether a person has to answer it, and not a program or the server. */
 export function isQuestion({ phase, executor }: OpenCall): boolean {
   return phase === "asking" || executor === "frontend";
 }
 
-/** The newer rows count; of the older ones those that they do not have. */
+/** The newer rows, followed by older ones that are not among them. */
 export function withOlder(newer: Rows, older: Rows): Rows {
   const known = new Set(newer.map(({ id }) => id));
   return [...newer, ...older.filter(({ id }) => !known.has(id))];

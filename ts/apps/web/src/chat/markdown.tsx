@@ -1,5 +1,5 @@
-// What the model writes, as Markdown of GitHub's flavour. A chunk of its own, loaded when the first answer is there; until then
-// and wherever it fails, an answer is plain text. HTML in it stays text, pictures come from files of this server alone.
+// Renders the model's Markdown (GitHub's flavour). A separate chunk, loaded with the first answer; until then, or if it fails to load, an
+// answer is plain text. HTML stays text, and only images stored on this server are shown.
 import { createContext, memo, type ReactNode, Suspense, use, useContext, useDeferredValue } from "react";
 import Markdown, { type Components } from "react-markdown";
 import remarkGfm from "remark-gfm";
@@ -9,12 +9,12 @@ import { CopyButton } from "./parts.tsx";
 import { useWords } from "./words.ts";
 
 export default function Rendered({ text }: { text: string }): ReactNode {
-  // whoever types or presses comes first; the text of a long answer follows
+  // typing and clicking have priority over rendering a long answer
   const now = useDeferredValue(text);
   return <div className="prose">{sectionsOf(now).map((section, index) => <Section key={index} text={section} />)}</div>;
 }
 
-/** While an answer is written only its last section changes, and the others are not read again. */
+/** While an answer is written, only its last section changes; the others are not parsed again. */
 const Section = memo(function Section({ text }: { text: string }): ReactNode {
   if (TOO_DEEP.test(text)) {
     return <InBlock value><Code language={undefined}>{text}</Code></InBlock>;
@@ -23,12 +23,12 @@ const Section = memo(function Section({ text }: { text: string }): ReactNode {
 });
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-/** A line that cannot belong to what stands before the empty line: no list, no indentation, no quote. */
+/** A line that cannot belong to the text before the empty line: not a list item, not indented, not a quote. */
 const BEGINS = /^(?![-*+>\s]|\d+[.)])\S/;
-/** Links by name and footnotes may be told of anywhere. */
+/** The definition of a link or a footnote, which may be used anywhere in the text. */
 const NAMES = /^ {0,3}\[[^\]]+\]:/m;
 
-/** Cut at empty lines, where nothing before can change what stands behind. */
+/** The text, split at empty lines where the text before cannot change what follows. */
 export function sectionsOf(text: string): readonly string[] {
   if (NAMES.test(text)) {
     return [text];
@@ -58,12 +58,12 @@ interface Node {
   children?: readonly Node[];
 }
 
-/** Lists in lists, 25 of them. More is nothing that anybody reads, and a few hundred bring a browser down. */
+/** 25 nested lists. Nobody reads more, and a few hundred levels crash a browser. */
 const DEEPEST = 50;
-/** A line of so many marks takes the parser many seconds, so it is not even read. */
+/** A line with this many markers takes the parser many seconds, so it is not parsed. */
 const TOO_DEEP = /^(?:[ \t]*(?:>|[-*+][ \t]|\d{1,9}[.)][ \t])){100}/m;
 
-/** What is nested deeper is shown as it was written. */
+/** A remark plugin that shows text with deeper nesting as it was written. */
 function asTextIfTooDeep(): (root: Node, file: unknown) => void {
   return (root, file) => {
     if (isDeeperThan(DEEPEST, root)) {
@@ -72,7 +72,7 @@ function asTextIfTooDeep(): (root: Node, file: unknown) => void {
   };
 }
 
-/** Level by level: a function that calls itself would be brought down by what it looks for. */
+/** Level by level: a recursive function would overflow the stack on the very input that it looks for. */
 function isDeeperThan(levels: number, root: Node): boolean {
   let level: readonly Node[] = [root];
   for (let depth = 0; depth <= levels && level.length > 0; depth += 1) {
@@ -84,7 +84,7 @@ function isDeeperThan(levels: number, root: Node): boolean {
 const PLUGINS = [remarkGfm, asTextIfTooDeep];
 const OWN_FILE = /^(?:\/[^?#\\]*)?(?:\/api\/files\/)?(blob_[0-9a-f]{32})$/;
 
-/** http and https, places in the text itself, and files of this server. */
+/** The address that a link may have: http and https, anchors in the text, and files of this server; empty for any other. */
 export function addressOf(url: string): string {
   const file = OWN_FILE.exec(url)?.[1];
   if (file !== undefined) {
@@ -110,12 +110,12 @@ function Link({ href, children }: { href: string; children: ReactNode }): ReactN
     return href.startsWith("#") ? <a href={href} onClick={(event) => event.preventDefault()}>{children}</a> : <>{children}</>;
   }
   const host = URL.canParse(href) ? new URL(href).host : "";
-  // as a word of its own: "nasa.com" does not show that a link goes to "a.co"
+  // as a separate word: the text "nasa.com" does not show that a link goes to "a.co"
   const isShown = typeof children === "string" && children.toLowerCase().split(/[\s/]+/).includes(host);
   return <a href={href} target="_blank" rel="noopener noreferrer" title={href}><InLink value>{children}</InLink>{!isShown && <span className="host">{` ${host}`}</span>}</a>;
 }
 
-/** Nothing is loaded from elsewhere: an address in an answer could tell others what was said. */
+/** Loads nothing from elsewhere: an address in an answer could leak the conversation to another server. */
 function Picture({ src, alt }: { src: string; alt: string }): ReactNode {
   const words = useWords();
   const name = alt || words.image;
@@ -138,7 +138,7 @@ function Code({ language, children }: { language: string | undefined; children: 
   );
 }
 
-/** Loaded when code appears; without it, code is shown plainly. */
+/** Loaded when code appears; without it, code is shown without colours. */
 const highlighter = lazily(async () => (await import("./highlight.ts")).highlight, () => undefined);
 
 const Coloured = memo(function Coloured({ language, text }: { language: string | undefined; text: string }): ReactNode {

@@ -1,4 +1,4 @@
-// What was said and done in a chat, and the questions that are open at its end.
+// The messages and finished calls of a chat, and the open questions at its end.
 import { CardHostProvider, CardList, Note, ToolCard } from "@farhand/react";
 import { ArrowDown } from "lucide-react";
 import { type ReactNode, useCallback, useRef } from "react";
@@ -54,12 +54,12 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
   );
 }
 
-/** Leads to what the server says of it. */
+/** A link to the server's explanation of the code. */
 function ErrorCode({ code }: { code: string }): ReactNode {
   return <a href={`${BASE}/errors/${encodeURIComponent(code)}`} target="_blank" rel="noopener" className="font-mono text-xs underline underline-offset-2">{code}</a>;
 }
 
-/** The same function for as long as there is one: messages that have not changed are not drawn again. */
+/** The same function while there is one, so that unchanged messages are not rendered again. */
 function useSteady(edit: Conversation["edit"]): Conversation["edit"] {
   const latest = useRef(edit);
   latest.current = edit;

@@ -1,4 +1,4 @@
-// One message as people read it: what the person said, what the assistant answered, and what can be done with either.
+// One message: the person's text, or the assistant's answer, with the actions for each.
 import { type CardView, Rows, ToolCard } from "@farhand/react";
 import type { FileUIPart, UIMessage } from "ai";
 import { FileText, Pencil, RefreshCw } from "lucide-react";
@@ -8,14 +8,14 @@ import type { Conversation } from "./conversation.ts";
 import { CopyButton, IconButton, MAIN, PLAIN } from "./parts.tsx";
 import { fill, useWords } from "./words.ts";
 
-/** Not waited for: until it is there, or where it cannot be loaded, words are shown as they were written. */
+/** Loaded in the background: until then, or if it fails to load, text is shown as it was written. */
 const Rendered = lazy(() => import("./markdown.tsx").catch(() => ({ default: Plain })));
 
 function Plain({ text }: { text: string }): ReactNode {
   return <p className="wrap-anywhere whitespace-pre-wrap">{text}</p>;
 }
 
-/** What a Markdown renderer cannot read must not take the page with it. */
+/** A text that the Markdown renderer cannot handle must not break the page. */
 class OrPlain extends Component<{ readonly text: string; readonly children: ReactNode }, { readonly hasFailed: boolean }> {
   override readonly state = { hasFailed: false };
 
@@ -108,7 +108,7 @@ interface AnswerProps {
   readonly regenerate: (() => void) | undefined;
 }
 
-/** Texts and finished calls in their order; what is open stands whole at the end of the talk. */
+/** Texts and finished calls in order; open calls are shown as cards at the end of the chat. */
 export function Answer({ message, views, isLast, isOver, regenerate }: AnswerProps): ReactNode {
   const words = useWords();
   const text = textOf(message);
@@ -139,7 +139,7 @@ export function Answer({ message, views, isLast, isOver, regenerate }: AnswerPro
   );
 }
 
-/** When this page saw a thought begin, and how long it took: no record has it. */
+/** When this page saw the reasoning start, and how long it took: no record has that. */
 const THOUGHTS = new Map<string, { readonly began: number; readonly tookMs?: number }>();
 
 function Thought({ id, text, isNow }: { id: string; text: string; isNow: boolean }): ReactNode {
@@ -156,7 +156,7 @@ function Thought({ id, text, isNow }: { id: string; text: string; isNow: boolean
     }
   }, [id, isNow]);
   const name = isNow ? words.reasoningNow : tookMs === undefined ? words.reasoning : fill(words.thoughtFor, { time: secondsOf(tookMs) });
-  // open while it is written, folded when it is over, and then as the person wants it
+  // open while it is written, folded when it is complete, then as the person chooses
   return (
     <details key={String(isNow)} open={isNow} className="text-[13px] text-muted">
       <summary className="w-fit cursor-pointer">{name}</summary>
@@ -172,7 +172,7 @@ export function secondsOf(ms: number): string {
 
 const STAYS: ReadonlySet<string> = new Set(["denied", "timed-out"]);
 
-/** Of the last answer, what was denied or came too late stays a card: there is something left to do. */
+/** In the last answer, a denied call or one that timed out stays a card: the person can still act on it. */
 function Finished({ views, isLast }: { views: readonly CardView[]; isLast: boolean }): ReactNode {
   const cards = isLast ? views.filter(({ state }) => STAYS.has(state.name)) : [];
   const rows = views.filter((view) => !cards.includes(view));

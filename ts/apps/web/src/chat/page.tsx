@@ -1,4 +1,4 @@
-// The chat page: chats, talk, side panel. Owns which of them is seen; each view owns itself.
+// The chat page: list of chats, chat, side panel. Owns which of them is shown; each view manages itself.
 import { randomId } from "@farhand/client";
 import type { About } from "@farhand/protocol";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
@@ -16,7 +16,7 @@ import { useTools } from "./tools.ts";
 import { TopBar } from "./top-bar.tsx";
 import { fill, useWords, wordsOf, WordsProvider } from "./words.ts";
 
-// asked for at once, and not waited for: chats and their list are there first
+// loaded immediately, but not awaited: chats and their list come first
 const loading = untilLoaded(() => import("./chat-view.tsx"));
 const ChatView = lazy(async () => ({ default: (await loading).ChatView }));
 const Inbox = lazy(async () => ({ default: (await untilLoaded(() => import("./inbox.tsx"))).Inbox }));
@@ -48,10 +48,10 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
   const [isMenuOpen, setMenuOpen] = useState(false);
   const [draft, setDraft] = useState<Draft>(() => ({ id: randomId() }));
   if (route.view === "new" && draft.prompt !== undefined) {
-    // left before it was sent
+    // the person left the chat before its prompt was sent
     setDraft({ id: randomId() });
   }
-  // there before the first answer is
+  // loaded before the first answer arrives
   useEffect(() => void untilLoaded(() => import("./message-list.tsx")), []);
   useEffect(() => setMenuOpen(false), [route.view === "chat" ? route.id : route.view]);
   const begin = (prompt?: string): void => {
@@ -62,7 +62,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
     setDraft(next);
   };
   const onStarter = ({ prompt }: Starter): void => begin(prompt);
-  // a prompt that stayed here would be sent again by each return to its chat
+  // otherwise the prompt would be sent again whenever the person returns to its chat
   const onPromptSent = (): void => setDraft({ id: randomId() });
   const id = route.view === "chat" ? route.id : draft.id;
   const title = lists.threads.find((row) => row.id === id)?.title;
@@ -93,7 +93,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
   );
 }
 
-/** Signed out, and answers that were not taken: above everything, whichever view is seen. */
+/** The notices for a signed-out person and for refused answers, above every view. */
 function Notices(): ReactNode {
   const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
   const { deliveries } = useHands();
@@ -101,7 +101,7 @@ function Notices(): ReactNode {
   return <Suspense>{isOut && <SignedOut />}{isRefused && <KeptAnswers />}</Suspense>;
 }
 
-/** In the demo: two or three things to try that are not in the list of chats yet. */
+/** In the demo: up to three things to try that are not in the list of chats yet. */
 function trials(about: About | undefined, { threads }: Lists): readonly Starter[] {
   const asked = new Set(threads.map(({ title }) => title));
   return threads.length === 0 || about?.demo !== true ? [] : (about.starters ?? []).filter(({ title, prompt }) => !asked.has(title) && !asked.has(prompt)).slice(0, 3);
@@ -120,7 +120,7 @@ const PLACES = {
   right: "w-[452px] border-l max-[1100px]:fixed max-[1100px]:inset-y-0 max-[1100px]:right-0 max-[1100px]:z-30 max-[1100px]:max-w-[92vw] max-[1100px]:shadow-soft",
 } as const;
 
-/** A column where there is room, a drawer over the talk where there is not. */
+/** A column if there is room, otherwise a drawer over the chat. */
 function Drawer({ side, label, isOpen, onClose, children }: DrawerProps): ReactNode {
   const words = useWords();
   const shade = side === "left" ? "min-[760px]:hidden" : "min-[1100px]:hidden";
@@ -132,7 +132,7 @@ function Drawer({ side, label, isOpen, onClose, children }: DrawerProps): ReactN
   );
 }
 
-/** The page beside the chat, and the slot through which cards and handlers show one. It goes with its chat. */
+/** The page beside the chat, and the function with which cards and handlers open one. Closed when the chat changes. */
 function usePanel(route: Route): [OpenedPage | undefined, (page: OpenedPage | undefined) => void] {
   const site = useSite();
   const [page, setPage] = useState<OpenedPage>();
@@ -141,7 +141,7 @@ function usePanel(route: Route): [OpenedPage | undefined, (page: OpenedPage | un
     setPage({ url, key });
     return key;
   }, []);
-  // before the views below read the slot for the first time
+  // before the views below use the function for the first time
   useLayoutEffect(() => void (site.openPage = open), [site, open]);
   site.openPage ??= open;
   const place = route.view === "chat" ? route.id : route.view;

@@ -1,5 +1,5 @@
-// A page that the assistant opened, beside the chat. A page cannot tell whether another site refused to be framed, so the way to
-// a tab of its own is always there.
+// A page that the assistant opened, beside the chat. A page cannot detect that another site refuses to be framed, so there is always a
+// link that opens it in a new tab.
 import { ExternalLink, Globe, RotateCw, X } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { IconButton } from "./parts.tsx";
@@ -28,7 +28,7 @@ export function Panel({ page, onClose }: { page: OpenedPage; onClose: () => void
       <div className="flex h-8 shrink-0 items-center gap-2 border-b border-line bg-ground px-4 text-xs text-muted">
         <ExternalLink size={13} aria-hidden="true" /> {words.openedByAssistant} <code className="ml-auto font-mono">open_url</code>
       </div>
-      {/* no styles of ours reach into it, and nothing in it reaches out */}
+      {/* our styles do not reach into it, and nothing in it reaches out */}
       <iframe key={`${page.key}-${turn}`} title={`Page: ${url.host}`} src={url.href} sandbox={sandboxFor(url)} referrerPolicy="no-referrer" className="min-h-0 w-full flex-1 bg-white" />
       <p className="shrink-0 border-t border-line px-4 py-2 text-xs text-muted">
         {words.nothingHere} <TabLink url={url} className="font-medium text-tint-text underline">{words.ownTab}</TabLink>
@@ -48,7 +48,7 @@ function TabLink({ url, className, children, label }: TabLinkProps): ReactNode {
   return <a href={url.href} target="_blank" rel="noopener noreferrer" aria-label={label} title={label} className={className}>{children}</a>;
 }
 
-/** With its own origin a page keeps its sign-in; one of ours could use it to leave the sandbox. */
+/** With its own origin, a framed page keeps its sign-in; a page of our own origin could use that to leave the sandbox. */
 export function sandboxFor(url: URL, own: string = location.origin): string {
   const always = "allow-scripts allow-forms allow-popups allow-popups-to-escape-sandbox";
   return url.origin === own ? always : `${always} allow-same-origin`;

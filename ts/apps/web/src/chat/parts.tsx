@@ -1,4 +1,4 @@
-// Small things that every view of the page uses.
+// Small elements that every view of the page uses.
 import { Check, Copy } from "lucide-react";
 import { type ButtonHTMLAttributes, type ReactNode, useEffect, useState } from "react";
 import { BASE } from "../base.ts";
@@ -33,7 +33,7 @@ export function IconButton({ label, className = "", ...rest }: IconButtonProps):
 
 const TOLD_MS = 2_000;
 
-/** Copies, and says whether it did. */
+/** A button that copies a text, and says whether it succeeded. */
 export function CopyButton({ text, label, className = "" }: { text: string; label?: string; className?: string }): ReactNode {
   const words = useWords();
   const [done, setDone] = useState<"copied" | "failed">();
@@ -59,7 +59,7 @@ export function CopyButton({ text, label, className = "" }: { text: string; labe
 
 const ASK_AGAIN_MS = 2_000;
 
-/** A part of the page that comes later, asked for until it is here: somebody may be cut off in the first second. */
+/** Imports a part of the page, again and again until it succeeds: the connection may be lost in the first second. */
 export async function untilLoaded<T>(load: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -70,7 +70,7 @@ export async function untilLoaded<T>(load: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A run in the Inspector. */
+/** A link to a run in the Inspector. */
 export function runHref(runId: string): string {
   return `${BASE}/_farhand#/runs/${runId}`;
 }
@@ -80,14 +80,14 @@ export const MAIN = "inline-flex items-center gap-2 rounded-lg border border-tra
 
 const A_DAY_MS = 86_400_000;
 
-/** When it is, as short as it can be said. */
+/** A date and time, as short as possible. */
 export function timeOf(at: number, now: number = Date.now()): string {
   const when = new Date(at);
   const time = when.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   if (at - now < A_DAY_MS && when.getDate() === new Date(now).getDate()) {
     return time;
   }
-  // within a week its name is enough, and short enough for the line
+  // within a week the weekday is unambiguous, and short enough for the line
   const day = at - now < 6 * A_DAY_MS ? { weekday: "short" as const } : { day: "numeric" as const, month: "short" as const };
   return `${when.toLocaleDateString([], day)}, ${time}`;
 }

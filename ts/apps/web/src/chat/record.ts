@@ -1,5 +1,5 @@
-// What the server keeps of a chat, beside what `useChat` shows of it. Owns when it is asked for, and that an older record
-// takes no one's words away; must not know how a chat looks.
+// The server's record of a chat, next to what `useChat` shows. Owns when it is loaded, and that an older record never removes newer text;
+// must not know how a chat looks.
 import type { useChat } from "@ai-sdk/react";
 import type { Thread } from "@farhand/client";
 import type { UIMessage } from "ai";
@@ -9,7 +9,7 @@ import { useSite } from "./site.ts";
 
 export type Chat = ReturnType<typeof useChat>;
 
-/** What this page posts. `useChat` shows it a moment later, and a record from before it must not take its place. */
+/** What this page is posting. `useChat` shows it a moment later, and an older record must not replace it. */
 export interface Posts {
   begun: number;
   open: number;
@@ -23,17 +23,17 @@ export async function posting(posts: Posts, done: Promise<void>): Promise<void> 
 
 interface Kept {
   readonly record: Thread | undefined;
-  /** A stream has ended since the record was asked for. */
+  /** A stream has ended since the record was requested. */
   readonly isBehind: boolean;
   readonly isLoaded: boolean;
   readonly isUnknown: boolean;
-  /** What the page showed of the answer that it resumes now. */
+  /** What the page showed of the answer that is being resumed. */
   readonly resumed: UIMessage | undefined;
   readonly sync: () => void;
   readonly ended: () => void;
 }
 
-/** What the server keeps of this chat, asked for whenever something may have changed. */
+/** The server's record of this chat, loaded whenever something may have changed. */
 export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean): Kept {
   const site = useSite();
   const [record, setRecord] = useState<Thread>();
@@ -46,7 +46,7 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
   const [asking] = useState(() => ({ isOn: false, again: false, ends: 0, isLeft: false, isResuming: false }));
   const sync = useCallback(() => {
     if (site.stops.has(id) || asking.isLeft) {
-      return; // nothing is read on; after a stop the end is looked at once the server has heard the wish
+      return; // the page is gone; or the person has pressed Stop, and the record is loaded once the server has confirmed it
     }
     if (asking.isOn) {
       asking.again = true;
@@ -61,7 +61,7 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
       setLoaded(true);
       asking.isOn = false;
       if (typeof found === "object") {
-        // not awaited: what is asked for meanwhile says whom the calls of this stream are for
+        // not awaited: records that are loaded meanwhile say who runs the calls of this stream
         asking.isResuming = true;
         setResumed(found.shown);
         void latest.current.resumeStream().then(() => {
@@ -81,7 +81,7 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
     setBehind(true);
     sync();
   }, [asking, sync]);
-  // before the first look below: React mounts twice in development
+  // before the first load below: React mounts twice in development
   useEffect(() => {
     asking.isLeft = false;
     return () => void (asking.isLeft = true);
@@ -111,7 +111,7 @@ interface Follower {
   readonly isResuming: () => boolean;
 }
 
-/** Brings the chat to where the server's record is. With what it shows of an answer that goes on: its stream is to be read. */
+/** Loads the record and shows it. If the run is active, returns what is shown of its answer: then its stream has to be resumed. */
 async function follow(id: string, latest: { readonly current: Chat }, posts: Posts, { learn, isLeft, isResuming }: Follower): Promise<"gone" | "away" | "there" | { shown: UIMessage | undefined }> {
   const { begun } = posts;
   const thread = await askThread(id);
@@ -119,7 +119,7 @@ async function follow(id: string, latest: { readonly current: Chat }, posts: Pos
     return thread;
   }
   if (posts.begun !== begun || isLeft()) {
-    return "there"; // older than what was said meanwhile, or nobody looks any more
+    return "there"; // older than a message sent meanwhile, or the page is gone
   }
   learn(thread);
   const { status, setMessages, clearError } = latest.current;
@@ -137,7 +137,8 @@ async function follow(id: string, latest: { readonly current: Chat }, posts: Pos
   return { shown: shown.find((message) => message.id === thread.runId) };
 }
 
-/** What the server keeps, and behind it what was said of an answer before it was kept: of one that failed, never. */
+/** The recorded messages. If the page shows more of the current answer than the record has, which happens after a failure, the shown
+ * version is kept. */
 export function recorded({ messages, state, runId }: Thread, shown: readonly UIMessage[]): UIMessage[] {
   const kept = messages as unknown as UIMessage[];
   const cut = shown.findLast(({ id, role }) => role === "assistant" && id === runId);
@@ -146,7 +147,7 @@ export function recorded({ messages, state, runId }: Thread, shown: readonly UIM
   return isAhead ? [...kept.filter(({ id }) => id !== runId), cut] : kept;
 }
 
-/** A resumed answer is told from its start: until it has all that was shown of it, that stays. */
+/** A resumed answer is streamed from its start: the version that was shown before stays until the stream has repeated all of it. */
 export function withoutRetelling(messages: readonly UIMessage[], before: UIMessage | undefined): readonly UIMessage[] {
   const at = before === undefined ? -1 : messages.findIndex(({ id }) => id === before.id);
   const now = messages[at];

@@ -1,4 +1,4 @@
-// Which view the address names. In the part behind #, so that the server has one page.
+// The view that the address names, in the fragment, so that the server serves one page.
 import { useSyncExternalStore } from "react";
 
 export type Route = { readonly view: "new" | "inbox" } | { readonly view: "chat"; readonly id: string };

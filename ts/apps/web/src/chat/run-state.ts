@@ -1,11 +1,11 @@
-// How a chat's run stands, in a word: out of the server's record and of the cards that this page shows. Pure.
+// The state of a chat's run in one word, from the server's record and the cards on this page. Pure.
 import type { OpenCall, Thread } from "@farhand/client";
 import { type CardView, isWaiting } from "@farhand/react";
 import type { Words } from "./words.ts";
 
 export type RunState = "New" | "Thinking" | "Running" | "Waiting for you" | "Parked" | "Done" | "Stopped" | "Failed";
 
-/** What each is called. */
+/** The text for each state. */
 export const STATE_WORDS = {
   Thinking: "stateThinking",
   Running: "stateRunning",
@@ -18,23 +18,23 @@ export const STATE_WORDS = {
 
 const UNDER_WAY: ReadonlySet<RunState> = new Set(["Thinking", "Running", "Waiting for you", "Parked"]);
 
-/** Something is still to come: from the model, from a tool, or from the person. */
+/** Whether the run will continue: the model, a tool or the person has to act. */
 export function isUnderWay(state: RunState): boolean {
   return UNDER_WAY.has(state);
 }
 
 export interface Signs {
-  /** A stream of this chat is read. */
+  /** A stream of this chat is open. */
   readonly isOpen: boolean;
   /** No message is shown. */
   readonly isEmpty: boolean;
   readonly cards: readonly CardView[];
   readonly hasError: boolean;
-  /** Stop was said here. */
+  /** The person pressed Stop on this page. */
   readonly wasStopped: boolean;
 }
 
-/** The person is named only where something is asked of them: a run also waits for programs, and for other tabs. */
+/** "Waiting for you" only if the person has to answer something: a run also waits for programs and for other tabs. */
 export function stateOf(record: Thread | undefined, signs: Signs): RunState {
   if (isAsked(record, signs)) {
     return isParked(record, signs.isOpen) ? "Parked" : "Waiting for you";
@@ -57,7 +57,7 @@ export function stateOf(record: Thread | undefined, signs: Signs): RunState {
 
 const ENDED: Readonly<Record<string, RunState>> = { stopped: "Stopped", failed: "Failed" };
 
-/** An answer that is on its way is none that is waited for; a question of the record may have no card yet. */
+/** Whether an answer is needed. An answer that is being sent is not needed any more; a question in the record may have no card yet. */
 function isAsked(record: Thread | undefined, { isOpen, cards }: Signs): boolean {
   if (cards.some((view) => isWaiting(view) && view.state.name !== "sending")) {
     return true;
@@ -72,7 +72,7 @@ function isForThePerson({ phase, executor }: OpenCall): boolean {
 
 const SHORT_MS = 600_000;
 
-/** Nobody reads its stream, and there is time: what is left of a held call's minute is no parking. */
+/** Parked: no stream is open, and the first deadline is not near. A held call has only about a minute, so it does not count. */
 export function isParked(record: Thread | undefined, isOpen: boolean): boolean {
   return !isOpen && record?.state === "waiting" && (firstDeadline(record) ?? Number.POSITIVE_INFINITY) - Date.now() > SHORT_MS;
 }

@@ -1,4 +1,4 @@
-// The chats and where else one can go.
+// The list of chats, and links to the other views.
 import { Bell, BellOff, BellRing, ChartNoAxesGantt, Inbox, Monitor, Moon, Plug, Plus, Search, Sun } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
@@ -100,7 +100,7 @@ function Item({ href, icon, children, isHere = false, badge = 0 }: ItemProps): R
 
 const SEARCH_MS = 200;
 
-/** Undefined while nothing is searched for. The search itself is the server's: it knows every chat. */
+/** The found chats; undefined without a search. The server searches, since it knows all chats. */
 function useSearch(query: string, threads: readonly Row[]): readonly Row[] | undefined {
   const [found, setFound] = useState<readonly Row[]>();
   useEffect(() => {
@@ -120,12 +120,12 @@ function useSearch(query: string, threads: readonly Row[]): readonly Row[] | und
       isCurrent = false;
       clearTimeout(timer);
     };
-    // a chat that was renamed, deleted or used is looked for again
+    // search again after a chat was renamed, deleted or used
   }, [query, threads]);
   return query === "" ? undefined : found;
 }
 
-/** At the end of the list: what is older is asked for when somebody gets there. */
+/** Loads older chats when the end of the list becomes visible. */
 function Older({ onSeen }: { onSeen: () => void }): ReactNode {
   const words = useWords();
   const button = useRef<HTMLButtonElement>(null);
@@ -142,7 +142,7 @@ function Older({ onSeen }: { onSeen: () => void }): ReactNode {
 const THEMES = { system: [Monitor, "themeSystem"], light: [Sun, "themeLight"], dark: [Moon, "themeDark"] } as const;
 const BELLS = { off: [Bell, "notify"], on: [BellRing, "notifyOff"], blocked: [BellOff, "notifyBlocked"] } as const;
 
-/** What a person may set for this browser. */
+/** The settings for this browser. */
 function Switches(): ReactNode {
   const words = useWords();
   const [theme, nextTheme] = useTheme();

@@ -1,5 +1,4 @@
-// What is said to somebody whom the server does not know any more, and the answers that it did not take: nothing of them is sent
-// without another press.
+// The banner for a person who is signed out, and the list of answers that the server refused: none of them is sent without another press.
 import { LogIn } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { SIGN_IN } from "../server.ts";
@@ -16,7 +15,7 @@ export function SignedOut(): ReactNode {
     setProblem("");
     const result = await SIGN_IN.enter(tokenIn(token));
     if (result === "in") {
-      // everything that waits for the server tries again
+      // everything that waits for the server is retried
       dispatchEvent(new Event("online"));
       return;
     }
@@ -39,12 +38,12 @@ export function SignedOut(): ReactNode {
   );
 }
 
-/** The token itself, or the whole address that has it. */
+/** The token itself, or the whole address that contains it. */
 export function tokenIn(text: string): string {
   return /[?&]token=([^&#\s]+)/.exec(text)?.[1] ?? text.trim();
 }
 
-/** Answers that the server refused, wherever their cards are. */
+/** Answers that the server refused, from all chats. */
 export function KeptAnswers(): ReactNode {
   const words = useWords();
   const { hands } = useSite();
@@ -71,7 +70,7 @@ export function KeptAnswers(): ReactNode {
   );
 }
 
-/** What was answered, in a few words. */
+/** The answer in a few words. */
 export function answerIn(body: string): string {
   const { output, errorText } = readBody(body);
   const { name } = (output ?? {}) as { name?: unknown };

@@ -1,4 +1,4 @@
-// What all views of the page share: the hands that answer calls, the feed of news, the side panel's slot.
+// What all views of the page share: the hands that answer calls, the feed of events, and the function that opens the side panel.
 import { type Connection, openable } from "@farhand/client";
 import { FarHands } from "@farhand/ai-sdk";
 import { createContext, useContext, useSyncExternalStore } from "react";
@@ -11,14 +11,14 @@ import { Stops } from "./stop-requests.ts";
 export class Site {
   readonly hands: FarHands;
   readonly stops = new Stops(sessionStorage);
-  /** Set by whoever shows pages beside the chat. */
+  /** Set by the view that shows pages beside the chat. */
   openPage: ((url: URL) => string) | undefined;
-  /** The server was there once: until then a connection is not lost. */
+  /** The server was reached at least once: before that, no connection can be lost. */
   wasLive = false;
   readonly #receipts = new Set<() => void>();
 
   constructor(readonly feed: Feed = new Feed(HTTP)) {
-    // news come from a server that is there
+    // events show that the server is reachable
     feed.listen(() => this.stops.retryNow());
     feed.watch(() => (this.wasLive ||= feed.isLive));
     SIGN_IN.subscribe(() => SIGN_IN.isOut || this.#forgetRefusals());
@@ -32,13 +32,13 @@ export class Site {
     });
   }
 
-  /** An answer has its receipt, so something goes on. */
+  /** Calls the listener when an answer has its receipt: a run may continue then. */
   onReceipt(listener: () => void): () => void {
     this.#receipts.add(listener);
     return () => void this.#receipts.delete(listener);
   }
 
-  /** Yes and no that came when nobody was signed in: with the next sign-in they are asked as if nothing had been said. */
+  /** Forgets approvals and denials that were refused because nobody was signed in: after the next sign-in the person is asked again. */
   #forgetRefusals(): void {
     for (const [id, delivery] of this.hands.deliveries) {
       if (delivery.state === "refused" && delivery.status === 401 && id.startsWith("apr_")) {
@@ -63,20 +63,20 @@ export const SiteProvider = SiteContext.Provider;
 export function useSite(): Site {
   const site = useContext(SiteContext);
   if (site === undefined) {
-    throw new Error("A view stands inside <SiteProvider>.");
+    throw new Error("Render views inside <SiteProvider>.");
   }
   return site;
 }
 
-/** Renders again whenever an answer or a running call changes. */
+/** Renders again when a delivery or a running call changes. */
 export function useHands(): Pick<FarHands, "deliveries" | "running"> {
   const { hands } = useSite();
   return useSyncExternalStore(hands.subscribe, () => snapshotOf(hands));
 }
 
-/** Whether the server can be reached, as far as this page can tell. */
+/** Whether the server can be reached, as far as this page knows. */
 export function useIsConnected(): boolean {
-  // an answer that does not get through knows it before the feed does
+  // an undelivered answer shows a lost connection before the feed does
   const isStuck = [...useHands().deliveries.values()].some(({ state }) => state === "undelivered");
   return useIsLive() && !isStuck;
 }
@@ -91,7 +91,7 @@ const CLOSED: Connection = { state: "closed" };
 const LOST: Connection = { state: "lost", retryAt: 0 };
 const SIGNED_OUT: Connection = { state: "refused", status: 401, reason: "" };
 
-/** How cards see the way to the server: as the stream of their chat knows it, or as the feed does where no stream is read. */
+/** The connection as cards see it: that of their chat's stream or, without a stream, that of the feed. */
 export function useCardConnection(stream: Connection = CLOSED): Connection {
   const { wasLive } = useSite();
   const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
@@ -101,7 +101,7 @@ export function useCardConnection(stream: Connection = CLOSED): Connection {
 
 const snapshots = new WeakMap<FarHands, { deliveries: FarHands["deliveries"]; running: FarHands["running"] }>();
 
-/** The same object until something changed, as React wants it. */
+/** The same object until something changes, as `useSyncExternalStore` requires. */
 function snapshotOf(hands: FarHands): Pick<FarHands, "deliveries" | "running"> {
   const last = snapshots.get(hands);
   const isSame = last !== undefined && isEqual(last.deliveries, hands.deliveries) && last.running.size === hands.running.size && [...hands.running].every((id) => last.running.has(id));

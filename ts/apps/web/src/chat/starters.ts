@@ -1,4 +1,4 @@
-// What a newcomer may ask, as the agent says it, and pictures for it.
+// The suggested prompts of the agent, with an icon for each.
 import { Camera, ClipboardCopy, CloudSun, ExternalLink, FileUp, HelpCircle, Lightbulb, List, type LucideIcon, MapPin, MessageSquare, Palette, ShieldCheck, Thermometer, Timer, Type, Unplug } from "lucide-react";
 
 export interface Starter {
@@ -25,7 +25,7 @@ const SIGNS: readonly (readonly [RegExp, LucideIcon])[] = [
   [/\bseconds\b/i, Timer],
 ];
 
-/** By a word that says what it is about, in its title first. */
+/** The icon for the first keyword found, in the title first. */
 export function iconFor(...texts: readonly string[]): LucideIcon {
   const found = texts.flatMap((text) => SIGNS.filter(([words]) => words.test(text)));
   return found[0]?.[1] ?? MessageSquare;

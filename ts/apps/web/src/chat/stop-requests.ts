@@ -1,11 +1,11 @@
-// Wishes to stop. Owns each one until the server has heard it, also over a reload: a person who says stop is not asked twice.
+// Requests to stop. Owns each one until the server has confirmed it, even across a reload, so that nobody has to press Stop twice.
 import { type AnswerStorage, backOff, Timers } from "@farhand/client";
 import { stopRun } from "../server.ts";
 
 const PREFIX = "farhand:stop:";
 
 export class Stops {
-  /** Late: an attempt has failed. */
+  /** `isLate`: an attempt has failed. */
   readonly #wishes = new Map<string, { readonly isLate: boolean }>();
   readonly #listeners = new Set<() => void>();
   readonly #timers = new Timers();
@@ -28,12 +28,12 @@ export class Stops {
     return this.#wishes.has(id);
   }
 
-  /** The server did not answer: it has yet to be told. */
+  /** The server did not respond; the request is retried. */
   isLate(id: string): boolean {
     return this.#wishes.get(id)?.isLate === true;
   }
 
-  /** The server may be back. */
+  /** Retries now: the server may be back. */
   retryNow(): void {
     [...this.#wishes].forEach(([id, { isLate }]) => isLate && this.#timers.set(id, 0, () => void this.#send(id, 0)));
   }

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it: the person's choice, kept for this browser.
+// Light, dark, or the system's theme: the person's choice, stored in this browser.
 import { useSyncExternalStore } from "react";
 
 export type Theme = "system" | "light" | "dark";
@@ -15,7 +15,7 @@ export function currentTheme(): Theme {
   }
 }
 
-/** Before anything is painted, and whenever it was chosen in another tab. */
+/** Before the first paint, and when it is changed in another tab. */
 export function followTheme(): void {
   apply();
   addEventListener("storage", ({ key }) => key === KEPT && apply());

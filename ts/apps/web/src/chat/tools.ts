@@ -1,4 +1,4 @@
-// The tools of the server by their names: which card each has, who runs it.
+// The server's tools by name: their cards and executors.
 import type { Tool } from "@farhand/protocol";
 import { useEffect, useState } from "react";
 import { askTools } from "../server.ts";
@@ -17,7 +17,7 @@ export function useTools(): Tools {
       }
     };
     void load();
-    // programs come and go with their tools
+    // programs come and go, and their tools with them
     return feed.listen(({ type }) => (type === "again" || type.startsWith("client-tool.")) && void load());
   }, [feed]);
   return tools;

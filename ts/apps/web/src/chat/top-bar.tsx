@@ -1,4 +1,4 @@
-// The head of a chat: its title, how its run stands, the model, and the way to the Inspector.
+// The header of a chat: title, state of its run, model, and the link to the Inspector.
 import { ChartNoAxesGantt, Menu, Unplug, Zap } from "lucide-react";
 import { type ReactNode, useSyncExternalStore } from "react";
 import { SIGN_IN } from "../server.ts";
@@ -26,7 +26,7 @@ interface TopBarProps {
   readonly onMenu: () => void;
 }
 
-/** How the run stands; while the server is away, nobody here knows. */
+/** The state of the run; unknown while the server cannot be reached. */
 function StatePill({ state, until }: { state: Exclude<RunState, "New">; until: number | undefined }): ReactNode {
   const words = useWords();
   const { wasLive } = useSite();

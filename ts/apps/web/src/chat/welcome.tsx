@@ -1,4 +1,4 @@
-// The first thing a newcomer sees: whose agent this is, and what it can be asked.
+// The first view for a newcomer: the agent's name, and what it can be asked.
 import type { ReactNode } from "react";
 import { logoOf, useAbout } from "./about.ts";
 import { iconFor, type Starter } from "./starters.ts";

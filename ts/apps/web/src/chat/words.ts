@@ -1,5 +1,5 @@
-// Every word that the chat page says, in one table. The server may replace any of them (`words` of `/api/about`), in another
-// language for one; `{name}` stands for what changes.
+// All texts of the chat page, in one table. The server may replace any of them (`words` of `/api/about`), for example to translate the
+// page; `{name}` is a placeholder.
 import { createContext, useContext } from "react";
 
 export const ENGLISH = {
@@ -36,14 +36,14 @@ export const ENGLISH = {
   notifyBlocked: "Notifications are blocked for this site. Allow them in the address bar.",
   close: "Close: {name}",
 
-  // the first visit, and a chat that is not there
+  // the first visit, and an unknown chat
   welcomeTitle: "What can I do for you?",
-  welcomeText: "Before a tool uses this browser, or does something that needs your approval, you are asked. I wait for you, whatever breaks in between.",
+  welcomeText: "You are asked before a tool uses this browser or does anything that needs your approval. Take your time: your chats are saved, even if the connection breaks.",
   noSuchChat: "No such chat",
   noSuchChatTitle: "There is no such chat.",
-  noSuchChatText: "It was deleted, or it belongs to somebody else. Start a new one, or pick one of yours from the list.",
+  noSuchChatText: "It was deleted, or it belongs to somebody else. Start a new one, or choose one of yours from the list.",
 
-  // the head of a chat
+  // the header of a chat
   stateThinking: "Thinking",
   stateRunning: "Running",
   stateWaiting: "Waiting for you",
@@ -78,7 +78,7 @@ export const ENGLISH = {
   seeWhatHappened: "See what happened",
   stopped: "Stopped. Nothing more happens in this answer.",
   stopping: "Stopping.",
-  stopLate: "Stopped here. The server does not answer; it is told as soon as it is back.",
+  stopLate: "Stopped on this page. The server is not responding; it will be told as soon as it is back.",
 
   // the message box
   message: "Message",
@@ -145,7 +145,7 @@ export const ENGLISH = {
 
 export type Words = Readonly<Record<keyof typeof ENGLISH, string>>;
 
-/** The table with those words replaced that are known and are texts. */
+/** The table with the given replacements; unknown names and values that are not strings are ignored. */
 export function wordsOf(given: Readonly<Record<string, unknown>> | null | undefined): Words {
   const own = Object.entries(given ?? {}).filter(([key, word]) => Object.hasOwn(ENGLISH, key) && typeof word === "string");
   return own.length === 0 ? ENGLISH : { ...ENGLISH, ...Object.fromEntries(own) };

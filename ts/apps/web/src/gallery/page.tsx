@@ -1,4 +1,4 @@
-// All cards on one page, for whoever restyles them and for the tests that look at them. Nothing is sent from here.
+// All cards on one page, for people who restyle them and for the visual tests. Nothing is sent from here.
 import { httpOf } from "@farhand/client";
 import { type CardHost, CardHostProvider, Rows, ToolCard } from "@farhand/react";
 import { type ReactNode, useState } from "react";

@@ -1,4 +1,4 @@
-// Every card in every state, as data. Nothing here comes from a server.
+// Every card in every state, as data; no server is used.
 import type { Call } from "@farhand/client";
 import type { CardState, CardView, ToolFacts } from "@farhand/react";
 

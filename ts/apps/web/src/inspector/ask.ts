@@ -1,4 +1,4 @@
-// What the Inspector asks of the server, and the one hook that asks again when something happened.
+// The Inspector's requests to the server, and the hook that repeats a request when something has happened.
 import type { InspectedReceipt, InspectedRerun } from "@farhand/protocol";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { BASE } from "../base.ts";
@@ -7,12 +7,12 @@ import { HTTP } from "../server.ts";
 
 export const feed = new Feed(HTTP);
 
-/** `off`: not signed in, or the Inspector is not on. */
+/** `off`: not signed in, or the Inspector is turned off. */
 export type Answer<T> = { readonly state: "loading" | "gone" | "off" | "away" } | { readonly state: "here"; readonly value: T };
 
 const TOGETHER_MS = 200;
 
-/** The answer to this path, asked again with every piece of news and, if given, every so many milliseconds. */
+/** The response for this path, loaded again after each event and, if given, every so many milliseconds. */
 export function useAsked<T>(path: string | undefined, everyMs?: number): { answer: Answer<T>; again: () => void } {
   const [kept, setKept] = useState<{ readonly path: string | undefined; readonly answer: Answer<T> }>({ path, answer: LOADING });
   const asked = useRef(0);
@@ -22,7 +22,7 @@ export function useAsked<T>(path: string | undefined, everyMs?: number): { answe
     }
     const number = (asked.current += 1);
     void ask<T>(path).then((answer) => {
-      // a slower answer to an older question is not news
+      // ignore a slow response to an older request
       if (number === asked.current) {
         setKept((before) => (answer.state === "away" && before.path === path && before.answer.state === "here" ? before : { path, answer }));
       }
@@ -39,7 +39,7 @@ export function useAsked<T>(path: string | undefined, everyMs?: number): { answe
 
 const LOADING = { state: "loading" } as const;
 
-/** News often come several at once: they are one reason to look. */
+/** Calls `look` after events. Several that arrive together cause one call. */
 export function whenever(look: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const stop = feed.listen(() => {
@@ -71,13 +71,13 @@ export async function askOnce<T>(path: string): Promise<T | undefined> {
   return answer.state === "here" ? answer.value : undefined;
 }
 
-/** What the desk says to the same answer, brought once more. */
+/** The server's receipt, as a sentence, for the same answer sent once more. */
 export async function sendAgain(callId: string): Promise<string> {
   const { body } = await post(`/api/inspect/calls/${callId}/again`, {});
   return (body as Partial<InspectedReceipt>).told ?? sentenceOf(body);
 }
 
-/** The new run, or the tools that may be repeated; a text says why there is neither. */
+/** The new run, or the tools that may be repeated; a string is the reason for a failure. */
 export async function beginRerun(runId: string, body: object): Promise<InspectedRerun | string> {
   const answer = await post(`/api/inspect/runs/${runId}/rerun`, body);
   const begun = answer.body as InspectedRerun | undefined;
@@ -95,5 +95,5 @@ async function post(path: string, value: object): Promise<{ body: unknown }> {
 
 function sentenceOf(body: unknown): string {
   const { error, reason, detail } = (body ?? {}) as { error?: { message?: string }; reason?: string; detail?: string };
-  return error?.message ?? detail ?? (reason === undefined ? "The server did not answer. Try again." : `Not taken: ${reason}.`);
+  return error?.message ?? detail ?? (reason === undefined ? "The server did not answer. Try again." : `Refused: ${reason}.`);
 }

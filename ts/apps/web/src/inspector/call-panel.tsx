@@ -1,4 +1,4 @@
-// One call on the right: its life in sentences, what went in and out, how each wire tells it, and what can be done with it.
+// The panel for one call: its history in sentences, its input and output, its frames in each protocol, and the available actions.
 import type { InspectedCall, InspectedSentence, InspectedWire } from "@farhand/protocol";
 import { Check, CircleAlert, CircleX, Copy as CopyIcon, Hourglass, type LucideIcon, Play, RotateCcw, RotateCw, X } from "lucide-react";
 import { type ReactNode, useState } from "react";
@@ -66,7 +66,7 @@ const SIGNS: Readonly<Record<string, { readonly icon: LucideIcon; readonly look:
 
 function Life({ life }: { life: readonly InspectedSentence[] }): ReactNode {
   return (
-    <ol aria-label="Life of the call" className="m-0 list-none p-0">
+    <ol aria-label="History of the call" className="m-0 list-none p-0">
       {life.map(({ title, detail, tone, at }, number) => {
         const { icon: Icon, look } = SIGNS[tone] ?? SIGNS["good"]!;
         return (
@@ -101,7 +101,7 @@ function Payload({ call }: { call: InspectedCall }): ReactNode {
     Wire: <>{choice}{wire !== undefined && <Frames wire={wire} />}</>,
     Headers: <>{choice}{wire !== undefined && <Code>{[wire.request, "", ...wire.headers.map(([head, value]) => `${head}: ${value}`)].join("\n")}</Code>}</>,
   };
-  return <Tabs label="What went in and out" first={call.outcome === null ? "Input" : "Output"} panels={panels} />;
+  return <Tabs label="Input and output" first={call.outcome === null ? "Input" : "Output"} panels={panels} />;
 }
 
 function Choice({ wires, wire, onChoose }: { wires: readonly InspectedWire[]; wire: InspectedWire | undefined; onChoose: (name: string) => void }): ReactNode {
@@ -143,8 +143,8 @@ function Actions({ call, replay }: { call: InspectedCall; replay: Replay }): Rea
     <div className="flex flex-col gap-2">
       <div className="flex flex-wrap gap-2">
         {call.runId !== null && <Action icon={RotateCcw} onClick={() => setRerun(true)} title="Starts a new run on a copy of this chat, from this call">Rerun from here</Action>}
-        {call.runId !== null && from !== undefined && <Action icon={Play} onClick={() => replay.start(from)} title="Shows the run again from this call on; nothing runs">Replay from here</Action>}
-        <Action icon={RotateCw} onClick={() => void again()} disabled={!call.again} title={call.again ? "Sends the same answer once more; the server says that it is a repeat" : "There is no answer that could be sent again"}>Send again</Action>
+        {call.runId !== null && from !== undefined && <Action icon={Play} onClick={() => replay.start(from)} title="Replays the run from this call on; nothing is executed">Replay from here</Action>}
+        <Action icon={RotateCw} onClick={() => void again()} disabled={!call.again} title={call.again ? "Sends the same answer once more; the server recognizes it as a repeat" : "There is no answer to send again"}>Send again</Action>
         <Copy icon={CopyIcon} words="Copy as curl" text={() => call.curl} />
       </div>
       <p role="status" className="m-0 min-h-5 text-xs text-muted">{said}</p>

@@ -1,14 +1,14 @@
-// The geometry of the waterfall and of its replay. Pure: seconds in, percentages out.
+// The geometry of the waterfall and of its replay. Pure: converts seconds to percentages.
 import type { InspectedMark, InspectedRow, InspectedSegment } from "@farhand/protocol";
 
-/** How far the axis reaches: a little beyond the end, so that the last bar does not touch the edge. */
+/** The length of the axis: a little more than the run, so that the last bar does not touch the edge. */
 export function spanOf(seconds: number): number {
   return Math.max(seconds * 1.06, 0.05);
 }
 
 const NICE = [1, 2, 4, 5, 10];
 
-/** About five marks at round moments, none at zero. */
+/** About five ticks at round times, none at zero. */
 export function ticksOf(span: number): readonly number[] {
   const raw = span / 6;
   const [base, sizes] = raw >= 60 ? timeSizes(raw) : [10 ** Math.floor(Math.log10(raw)), NICE];
@@ -20,7 +20,7 @@ export function ticksOf(span: number): readonly number[] {
   return ticks;
 }
 
-/** Minutes, hours and days are not counted in tens. */
+/** The steps for this length; minutes, hours and days are not divided into tens. */
 function timeSizes(raw: number): [number, readonly number[]] {
   if (raw < 3_600) {
     return [60, [1, 2, 5, 10, 15, 30, 60]];
@@ -31,11 +31,11 @@ function timeSizes(raw: number): [number, readonly number[]] {
 export interface Bar extends InspectedSegment {
   readonly left: number;
   readonly width: number;
-  /** Drawn with stripes: still going, or lost on the way. */
+  /** Drawn with stripes: still in progress, or lost on the way. */
   readonly isStriped: boolean;
 }
 
-/** `now` is where what has no end yet is drawn to. */
+/** Segments without an end are drawn up to `now`. */
 export function barsOf(row: InspectedRow, now: number, span: number): readonly Bar[] {
   return row.segments.map((segment) => ({
     ...segment,
@@ -49,7 +49,7 @@ export function percent(seconds: number, span: number): number {
   return (seconds / span) * 100;
 }
 
-/** The rows as they were at this moment of the run: what came later is not there, what ended later still goes. */
+/** The rows as they were at this time of the run: later ones are missing, and those that ended later are still in progress. */
 export function rowsAt(rows: readonly InspectedRow[], at: number): readonly InspectedRow[] {
   return rows.filter(({ start }) => start <= at).map((row) => {
     const segments = row.segments
@@ -60,7 +60,7 @@ export function rowsAt(rows: readonly InspectedRow[], at: number): readonly Insp
   });
 }
 
-/** Seconds of a run for one second of its replay: nobody waits longer than a dozen. */
+/** How many seconds of the run are replayed per second: no replay takes longer than twelve seconds. */
 export function paceOf(seconds: number): number {
   return Math.max(1, seconds / 12);
 }
@@ -68,14 +68,14 @@ export function paceOf(seconds: number): number {
 export interface Band {
   readonly kind: "lost" | "paused";
   readonly from: number;
-  /** Undefined: it is still so. */
+  /** Undefined while it lasts. */
   readonly to?: number;
 }
 
-/** A run that is saved needs no connection. */
+/** The marks that end a band. A stored run needs no connection, so a pause also ends a loss. */
 const ENDS: Readonly<Record<"lost" | "paused", readonly string[]>> = { lost: ["resumed", "paused"], paused: ["continued"] };
 
-/** Stretches without a connection, and those in which the run was saved: from one mark to the one that ends it. */
+/** The periods without a connection, and those in which the run was stored. */
 export function bandsOf(marks: readonly InspectedMark[]): readonly Band[] {
   return marks.flatMap(({ kind, at }, number): Band[] => {
     if (kind !== "lost" && kind !== "paused") {

@@ -1,4 +1,4 @@
-// Small things of the Inspector: a card, coloured JSON, a button that copies, a line for when there is nothing.
+// Small elements of the Inspector: a card, coloured JSON, a copy button, an empty state.
 import { Check, type LucideIcon } from "lucide-react";
 import { type ReactNode, useState } from "react";
 import { PLAIN } from "../chat/parts.tsx";
@@ -21,7 +21,7 @@ export function Json({ value }: { value: unknown }): ReactNode {
   return (
     <Code>
       {piecesOf(writtenOf(value)).map(({ kind, text }, number) => (
-        // the pieces of one text, which is replaced as a whole
+        // the pieces of one text, which is always replaced as a whole
         <span key={number} className={COLOURS[kind]}>{text}</span>
       ))}
     </Code>
@@ -32,7 +32,7 @@ export function Code({ children }: { children: ReactNode }): ReactNode {
   return <pre tabIndex={0} className="m-0 max-h-96 overflow-auto rounded-card bg-sunken p-4 font-mono text-xs leading-[1.6] wrap-anywhere whitespace-pre-wrap">{children}</pre>;
 }
 
-/** `text` may have to be asked for first; without it nothing is copied, and the button says so. */
+/** `text` may have to be loaded first; if that fails, nothing is copied, and the button says so. */
 export function Copy({ icon: Icon, words, text, title }: { icon: LucideIcon; words: string; text: () => string | undefined | Promise<string | undefined>; title?: string }): ReactNode {
   const [said, setSaid] = useState("");
   const copy = async (): Promise<void> => {
@@ -81,7 +81,7 @@ const WHY: Readonly<Record<"loading" | "gone" | "off" | "away", string>> = {
   away: "The server is not answering. Trying again.",
 };
 
-/** What to show instead of something that is not here. */
+/** What to show in place of something that could not be loaded. */
 export function Missing({ answer, icon }: { answer: Answer<unknown>; icon: LucideIcon }): ReactNode {
   return answer.state === "here" ? null : <div role="status"><Nothing icon={icon}>{WHY[answer.state]}</Nothing></div>;
 }

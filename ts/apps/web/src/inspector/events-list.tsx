@@ -1,4 +1,4 @@
-// Events as lines: when, what kind, in a few words; a click shows one whole.
+// Events as rows: time, kind, a short text; a click shows the whole event.
 import type { InspectedEvent } from "@farhand/protocol";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { Json } from "./elements.tsx";
@@ -41,7 +41,7 @@ function EventLine({ event, isOpen, onToggle }: { event: InspectedEvent; isOpen:
   );
 }
 
-/** From what happened anywhere to the run or the call it happened to; a run's own events need none. */
+/** A link from an event to its run or call; the events of a run need none. */
 function Way({ event: { runId, callId, at } }: { event: InspectedEvent }): ReactNode {
   if (at !== undefined || (runId === undefined && callId === undefined)) {
     return null;

@@ -1,4 +1,4 @@
-// Which sign stands for what: a model step, a tool by its card or by who runs it, an event by its kind.
+// The icons: for a model step, for a tool by its card or executor, for an event by its type.
 import type { InspectedEvent } from "@farhand/protocol";
 import {
   Camera, Check, CircleAlert, CircleSlash, CircleX, ClipboardCopy, ClipboardList, ExternalLink, Hand, ListChecks, type LucideIcon, MapPin, MessageSquareText,
@@ -47,7 +47,7 @@ export function iconOfEvent(event: InspectedEvent): LucideIcon {
   return isSad(event) ? CircleX : (OF_EVENT[event.type] ?? Hand);
 }
 
-/** A call that ended, and not well. */
+/** The icon for a call that did not end well. */
 function isSad({ type, data }: InspectedEvent): boolean {
   const outcome = data["outcome"] as { readonly kind?: string } | undefined;
   return (type === "call-settled" && outcome?.kind !== "success") || (type === "approval-answered" && data["approved"] === false);

@@ -1,4 +1,4 @@
-// Everything that waits for somebody, oldest first, with the chat's own cards: an answer from here is the same answer.
+// All calls that wait for somebody, oldest first, with the cards of the chat page: an answer given here is the same as one given there.
 import type { OpenCall } from "@farhand/client";
 import type { InspectedWaiting } from "@farhand/protocol";
 import { type ReactNode, useEffect, useState } from "react";
@@ -15,14 +15,14 @@ export function InboxView(): ReactNode {
 
 let site: Site | undefined;
 
-/** One for the life of the page: answers that are on their way go on when another tab is looked at. */
+/** One for the lifetime of the page: answers are still sent after the person has switched to another tab. */
 function siteOf(): Site {
   return (site ??= new Site(feed));
 }
 
 function Questions({ site }: { site: Site }): ReactNode {
   const [calls, setCalls] = useState<readonly OpenCall[]>();
-  // the cards have the input as it is, since it can be edited; the Inspector's own list knows the runs
+  // cards need the unmasked input, since it can be edited; the Inspector's own list knows the runs
   const { answer } = useAsked<{ readonly calls: readonly InspectedWaiting[] }>("/inbox");
   const known = answer.state === "here" ? answer.value.calls : [];
   useEffect(() => {

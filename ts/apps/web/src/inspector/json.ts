@@ -1,4 +1,4 @@
-// JSON cut into coloured pieces, as text: nothing of it is ever taken for markup. Pure.
+// Splits JSON into coloured pieces, as text: nothing in it is ever interpreted as HTML. Pure.
 
 export interface Piece {
   readonly kind: "name" | "text" | "number" | "word" | "sign";
@@ -7,7 +7,7 @@ export interface Piece {
 
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\b(?:true|false|null)\b/g;
 
-/** More than this nobody reads in a panel; the rest is named, not shown. */
+/** More than anybody reads in a panel; the rest is counted, not shown. */
 export const SHOWN_CHARS = 40_000;
 
 export function writtenOf(value: unknown): string {

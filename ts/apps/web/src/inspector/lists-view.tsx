@@ -1,4 +1,4 @@
-// The plain lists: clients with their presence, tools with their schemas, and what happened anywhere.
+// The plain lists: clients with their connection, tools with their schemas, and the latest events.
 import type { InspectedClient, InspectedEvents, InspectedTool } from "@farhand/protocol";
 import { CodeXml, List, Plug } from "lucide-react";
 import type { ReactNode } from "react";

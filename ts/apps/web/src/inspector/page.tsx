@@ -1,4 +1,4 @@
-// The Inspector: tabs on top; under Runs the list, the run and the call beside each other, as far as there is room.
+// The Inspector: tabs at the top; under Runs, the list, the run and the call side by side if there is room.
 import type { InspectedRun, InspectedRuns, InspectedServer, InspectedWaiting } from "@farhand/protocol";
 import { ChartNoAxesGantt, CodeXml, Inbox, List, type LucideIcon, Plug } from "lucide-react";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
@@ -90,7 +90,7 @@ function Runs({ route }: { route: Route }): ReactNode {
   );
 }
 
-/** With room for it, the newest run is shown at once; on a narrow screen the list comes first. */
+/** If there is room, the newest run is shown immediately; on a narrow screen the list comes first. */
 function useFirstRun(isPicked: boolean): void {
   const [isWide] = useState(() => matchMedia("(min-width: 761px)").matches);
   const { answer } = useAsked<InspectedRuns>(isPicked || !isWide ? undefined : "/runs?limit=1");

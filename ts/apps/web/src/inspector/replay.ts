@@ -1,16 +1,16 @@
-// Plays a run again as it happened, from its records: nothing is asked, nothing runs.
+// Replays a run from its records: nothing is requested, nothing runs.
 import { useEffect, useState } from "react";
 import { paceOf } from "./chart.ts";
 
 export interface Replay {
-  /** Where it is, in seconds of the run; undefined while nothing is played. */
+  /** The current position, in seconds of the run; undefined when nothing is replayed. */
   readonly at: number | undefined;
   readonly start: (from: number) => void;
   readonly stop: () => void;
 }
 
 const FRAME_MS = 16;
-/** Single pictures, for whoever wants no motion. */
+/** Steps instead of motion, for `prefers-reduced-motion`. */
 const PICTURE_MS = 700;
 
 export function useReplay(runId: string | undefined, seconds: number): Replay {

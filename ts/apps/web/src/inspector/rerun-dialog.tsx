@@ -1,4 +1,4 @@
-// Rerun from here: asks for the input, and what may run again, before a new run begins on a copy of the chat.
+// The dialog of Rerun: asks for the input, and which tools may run again, before a new run starts on a copy of the chat.
 import type { InspectedRerun } from "@farhand/protocol";
 import { edited, editFields, type FieldDrafts, type Filled, firstDrafts, type Input, InputForm } from "@farhand/react";
 import { RotateCcw, TriangleAlert } from "lucide-react";
@@ -65,11 +65,11 @@ interface InputEdit {
   readonly fields: ReturnType<typeof editFields>;
   readonly drafts: FieldDrafts;
   readonly setDrafts: (drafts: FieldDrafts) => void;
-  /** Nothing if there is no input to change. */
+  /** Renders nothing if there is no input to edit. */
   readonly filled: Filled | undefined;
 }
 
-/** A field for each value of the call's input, made from the schema of its tool. */
+/** A field for each value of the call's input, from the schema of its tool. */
 function useInput(place: RerunPlace): InputEdit {
   const input = inputOf(place);
   const [schema, setSchema] = useState<unknown>();
@@ -81,7 +81,7 @@ function useInput(place: RerunPlace): InputEdit {
   }, [tool]);
   const fields = useMemo(() => (input === undefined ? [] : editFields(schema, input)), [schema, input]);
   const [changed, setDrafts] = useState<FieldDrafts>({});
-  // what was typed stays when the schema comes
+  // keeps what was typed when the schema arrives
   const drafts = { ...firstDrafts(fields), ...changed };
   return { fields, drafts, setDrafts, filled: input === undefined ? undefined : edited(fields, drafts, input) };
 }

@@ -1,16 +1,16 @@
-// What a rerun sends, and how it is worded. Pure.
+// The request of a rerun, and its texts. Pure.
 import type { Input } from "@farhand/react";
 
-/** A step of a run, or a call of it with its input as it is shown. */
+/** A step of a run, or one of its calls with the input that is shown. */
 export interface RerunPlace {
   readonly runId: string;
   readonly step: number;
   readonly call?: { readonly id: string; readonly tool: string; readonly input: unknown };
-  /** The message that the run answers; of the first step it can be changed. */
+  /** The message that the run answers; it can be edited in the first step. */
   readonly prompt?: string | null | undefined;
 }
 
-/** Stands for a secret, which the page never had. */
+/** Stands for a masked secret, which the page never received. */
 const MASK = "••••••••";
 
 export interface RerunBody {
@@ -21,31 +21,31 @@ export interface RerunBody {
   readonly repeat?: boolean;
 }
 
-/** The message, where it can be changed. */
+/** The message, if it can be edited. */
 export function messageOf({ call, step, prompt }: RerunPlace): string | undefined {
   return call === undefined && step === 1 && typeof prompt === "string" ? prompt : undefined;
 }
 
-/** The input of a call by its fields; whatever else it is cannot be changed. */
+/** The input of a call if it is an object; any other input cannot be edited. */
 export function inputOf({ call }: RerunPlace): Input | undefined {
   const input = call?.input;
   return typeof input === "object" && input !== null && !Array.isArray(input) ? (input as Input) : undefined;
 }
 
-/** What somebody made of the message, or of the input. */
+/** The edited message or input. */
 export interface Changes {
   readonly text?: string | undefined;
   readonly input?: Input | undefined;
 }
 
-/** What is sent; what was not changed is left out, so that the server takes it as it is. A text says what is wrong. */
+/** The body of the request, without unchanged values: the server uses its own. A string is an error. */
 export function bodyOf(place: RerunPlace, { text, input }: Changes, repeat: boolean): RerunBody | string {
   const { call, step } = place;
   const body: RerunBody = { step, ...(call === undefined ? {} : { callId: call.id }), ...(repeat ? { repeat } : {}) };
   const isNewText = text !== undefined && text !== messageOf(place);
   const isNewInput = input !== undefined && JSON.stringify(input) !== JSON.stringify(call?.input);
   if (isNewInput && JSON.stringify(input).includes(MASK)) {
-    return "Part of it is masked. Write the value in its place, or leave everything as it is.";
+    return "Part of it is masked. Replace the mask with the value, or leave everything as it is.";
   }
   if (isNewText && text.trim() === "") {
     return "Write a message.";

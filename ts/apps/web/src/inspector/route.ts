@@ -1,10 +1,10 @@
-// Which view the Inspector's address names. In the part behind #, so that the server has one page.
+// The view that the Inspector's address names, in the fragment, so that the server serves one page.
 import { useSyncExternalStore } from "react";
 
 export const TABS = ["runs", "inbox", "clients", "tools", "events"] as const;
 export type Tab = (typeof TABS)[number];
 
-/** `callId` alone, under the tab runs, is a call that belongs to no run. */
+/** `callId` without `runId`, under the tab Runs, is a call that belongs to no run. */
 export interface Route {
   readonly tab: Tab;
   readonly runId?: string;

@@ -1,4 +1,4 @@
-// The runs on the left: found by words or state, the newest first, older ones on request.
+// The list of runs: searched by words or state, newest first, older ones on request.
 import type { InspectedRunRow, InspectedRuns } from "@farhand/protocol";
 import { ChartNoAxesGantt, Search } from "lucide-react";
 import { type ReactNode, useEffect, useRef, useState } from "react";
@@ -39,7 +39,7 @@ function settled(words: string): string {
   return words.trim();
 }
 
-/** The value once it has not changed for a moment: not every letter is a question. */
+/** The value once it has not changed for a moment, so that not every key press sends a request. */
 function useQuiet(value: string): string {
   const [quiet, setQuiet] = useState(value);
   useEffect(() => {
@@ -79,7 +79,7 @@ function Rows({ answer, search, chosen, hasWords }: { answer: Answer<InspectedRu
   const following = pages.at(-1)?.next;
   const runs = [...new Map(pages.flatMap(({ runs: each }) => each).toReversed().map((run) => [run.runId, run])).values()].toReversed();
   if (runs.length === 0 && following === undefined) {
-    return <Nothing icon={hasWords ? Search : ChartNoAxesGantt}>{hasWords ? "No run like this." : "No runs yet. Say something in the chat, and it appears here."}</Nothing>;
+    return <Nothing icon={hasWords ? Search : ChartNoAxesGantt}>{hasWords ? "No runs match." : "No runs yet. Send a message in the chat, and its run appears here."}</Nothing>;
   }
   const more = async (): Promise<void> => {
     const page = await askOnce<InspectedRuns>(`${search}&after=${following}`);

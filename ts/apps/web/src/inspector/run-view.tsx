@@ -1,4 +1,4 @@
-// One run: its head with the figures, its waterfall, its events.
+// One run: its header with the figures, its waterfall, its events.
 import type { InspectedEvents, InspectedFigures, InspectedRun, InspectedTest } from "@farhand/protocol";
 import { ArrowLeft, ChartNoAxesGantt, CodeXml, MessageSquare, Play, RotateCcw, Square } from "lucide-react";
 import { type ReactNode, useEffect, useReducer, useRef, useState } from "react";
@@ -35,12 +35,12 @@ export function RunView({ shown, callId, replay }: { shown: InspectedRun; callId
   );
 }
 
-/** Back to the list, where it is not beside the run. */
+/** A link back to the list where the list is not shown next to the run. */
 export function AllRuns(): ReactNode {
   return <a href={hrefOf({ tab: "runs" })} className="inline-flex items-center gap-1.5 text-[13px] text-muted min-[760px]:hidden"><ArrowLeft size={14} aria-hidden="true" /> All runs</a>;
 }
 
-/** The run's own time, going on between two looks at it. */
+/** The current time of the run, extrapolated between two responses. */
 function useNow(shown: InspectedRun, isLive: boolean): number {
   const [, tick] = useReducer((before: number) => before + 1, 0);
   const seen = useRef({ shown, at: performance.now() });
@@ -61,7 +61,7 @@ function Head({ shown, now, replay, onRerun }: { shown: InspectedRun; now: numbe
   return (
     <header className="flex flex-col gap-3">
       <AllRuns />
-      {/* the buttons go below a title that would have less room than this */}
+      {/* the buttons wrap below a title that would otherwise be narrower than this */}
       <div className="flex flex-wrap items-start gap-x-3 gap-y-2">
         <div className="flex min-w-0 flex-[1_1_320px] flex-wrap items-center gap-x-3 gap-y-1">
           <h1 className="m-0 line-clamp-2 min-w-0 py-1 text-[17px] leading-6 font-semibold wrap-anywhere" title={run.title}>{run.title || "A run without words"}</h1>
@@ -71,7 +71,7 @@ function Head({ shown, now, replay, onRerun }: { shown: InspectedRun; now: numbe
           <a href={`${BASE}/#/chat/${run.threadId}`} className={`${PLAIN} no-underline`}><MessageSquare size={14} aria-hidden="true" /> Open chat</a>
           <Action icon={RotateCcw} onClick={onRerun} disabled={shown.prompt == null} title="Starts a new run on a copy of this chat">Rerun</Action>
           {replay.at === undefined
-            ? <Action icon={Play} onClick={() => replay.start(0)} disabled={shown.rows.length === 0} title="Shows it again as it happened; nothing runs">Replay</Action>
+            ? <Action icon={Play} onClick={() => replay.start(0)} disabled={shown.rows.length === 0} title="Replays the run as it happened; nothing is executed">Replay</Action>
             : <Action icon={Square} onClick={replay.stop}>Stop replay</Action>}
           <Copy icon={CodeXml} words="Copy as test" text={test} title="A pytest file; its first lines say what to install" />
         </span>
@@ -107,7 +107,7 @@ function Figures({ shown, now }: { shown: InspectedRun; now: number }): ReactNod
   );
 }
 
-/** Between two looks the time goes to whoever has it now; the parts still add up. */
+/** Between two responses the time is attributed to whoever is active now, so that the parts still add up. */
 export function grownOf(shown: InspectedRun, now: number): InspectedFigures {
   const more = Math.max(0, Math.round(now * 1000) - shown.figures.whole);
   const order = ["model", "server", "client", "person", "way"] as const;

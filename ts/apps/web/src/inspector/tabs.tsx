@@ -1,4 +1,4 @@
-// Tabs as the keyboard and a screen reader expect them: one stop, arrows move, the panel is named by its tab.
+// Tabs with the expected keyboard and screen-reader behaviour: one tab stop, arrow keys move, the panel is labelled by its tab.
 import { type KeyboardEvent, type ReactNode, useId, useRef, useState } from "react";
 
 interface TabsProps {
@@ -34,7 +34,7 @@ export function Tabs({ label, first, panels }: TabsProps): ReactNode {
   );
 }
 
-/** Where a key leads from this tab; undefined for any other key. */
+/** The tab that this key selects; undefined for any other key. */
 export function nextOf(names: readonly string[], from: string, key: string): string | undefined {
   const at = names.indexOf(from);
   const steps: Readonly<Record<string, number>> = { ArrowRight: at + 1, ArrowLeft: at - 1 + names.length, Home: 0, End: names.length - 1 };

@@ -1,4 +1,4 @@
-// What took the time: one row for each model step and call, each cut into the five kinds of waiting and working.
+// Where the time went: one row for each model step and call, divided into the five kinds of waiting and working.
 import type { InspectedMark, InspectedRow, InspectedRun } from "@farhand/protocol";
 import { CircleSlash, CircleX, RotateCcw, TimerOff, Zap } from "lucide-react";
 import type { CSSProperties, ReactNode } from "react";
@@ -21,7 +21,7 @@ const GRID = "grid grid-cols-[minmax(120px,178px)_minmax(0,1fr)_78px]";
 interface WaterfallProps {
   readonly shown: InspectedRun;
   readonly rows: readonly InspectedRow[];
-  /** The moment that is drawn: now, or where a replay is. */
+  /** The time up to which it is drawn: now, or the position of a replay. */
   readonly now: number;
   readonly isLive: boolean;
   readonly chosen: string | undefined;
@@ -146,7 +146,7 @@ function Name({ row, onRerun }: { row: InspectedRow; onRerun: ((step: number) =>
   );
 }
 
-/** A sign for what did not end well; the words are the row's own, and its title. */
+/** An icon for a call that did not end well; the text is in the row and in its title. */
 function Ending({ outcome }: { outcome: string | undefined }): ReactNode {
   if (outcome === undefined || outcome === "success") {
     return null;
@@ -176,7 +176,7 @@ function Track({ row, now, span, ticks, marks }: LineProps): ReactNode {
   );
 }
 
-/** Behind the last mark or, at the right edge, before the first. */
+/** To the right of the last mark or, at the right edge, to the left of the first. */
 function labelPlace(marks: readonly InspectedMark[], span: number): CSSProperties {
   const at = percent(Math.max(...marks.map((mark) => mark.at)), span);
   return at < 70 ? { left: `${at}%` } : { right: `${101 - percent(Math.min(...marks.map((mark) => mark.at)), span)}%` };
@@ -189,7 +189,7 @@ function repeatsOf(marks: readonly InspectedMark[]): string {
   return told.filter((words) => words !== "").join(", ");
 }
 
-/** The same as the colours say, for whoever does not see them. */
+/** The meaning of the colours as text, for screen readers. */
 function storyOf(row: InspectedRow, now: number): string {
   const told = row.segments.map(({ kind, start, end }) => `${(KINDS[kind as keyof typeof KINDS]?.words ?? kind).toLowerCase()} ${durationOf((end ?? now) - start)}`);
   return [...told, row.outcome?.replace("_", " ") ?? "still going"].join(", ");

@@ -1,4 +1,4 @@
-// How the Inspector words figures, states and runs. Pure.
+// How the Inspector formats figures, states and runs. Pure.
 import type { InspectedRun, InspectedRunRow } from "@farhand/protocol";
 import type { Tone } from "../chat/parts.tsx";
 
@@ -16,12 +16,12 @@ export function durationOf(seconds: number): string {
   return longOf(Math.round(seconds));
 }
 
-/** One digit behind the point, as in the head of a run. */
+/** One digit after the decimal point, as in the header of a run. */
 export function figureOf(milliseconds: number): string {
   return milliseconds < 99_950 ? `${(Math.round(milliseconds / 100) / 10).toFixed(1)} s` : longOf(Math.round(milliseconds / 1000));
 }
 
-/** Tenths of a second for each part, such that they add up to the whole as it is shown. */
+/** Tenths of a second for each part, rounded so that they add up to the rounded whole. */
 export function tenthsOf(whole: number, parts: readonly number[]): readonly number[] {
   const tenths = parts.map((part) => Math.floor(part / 100));
   let missing = Math.round(whole / 100) - tenths.reduce((sum, each) => sum + each, 0);
@@ -36,7 +36,7 @@ export function tenthsOf(whole: number, parts: readonly number[]): readonly numb
   return tenths.map((each) => each * 100);
 }
 
-/** Whole seconds and more: 5 min, 2 h 10 min. */
+/** Seconds and larger units: 5 min, 2 h 10 min. */
 export function longOf(seconds: number): string {
   const units = [["d", 86_400], ["h", 3_600], ["min", 60], ["s", 1]] as const;
   const first = units.findIndex(([, size]) => seconds >= size);
@@ -57,12 +57,12 @@ export function agoOf(time: string, now: number): string {
   return seconds < 86_400 ? `${Math.floor(seconds / 3_600)} h` : `${Math.floor(seconds / 86_400)} d`;
 }
 
-/** 1,200 in, 80 out. */
+/** Tokens: 1,200 in, 80 out. */
 export function tokensOf(taken: number, given: number): string {
   return `${taken.toLocaleString("en")} in, ${given.toLocaleString("en")} out`;
 }
 
-/** $0.0042, $1.30; of very little only that it is more than nothing. */
+/** $0.0042, $1.30; for very small amounts, "less than". */
 export function costOf(dollars: number): string {
   if (dollars > 0 && dollars < 0.0001) {
     return "< $0.0001";
@@ -75,7 +75,7 @@ export function timesOf(number: number): string {
   return number === 1 ? "once" : number === 2 ? "twice" : `${number} times`;
 }
 
-/** What only some runs have: tokens that were counted, pauses, connections that were lost, answers that came again. */
+/** Facts that only some runs have: token counts, pauses, lost connections, repeated answers. */
 export function extrasOf({ usage, parks, reconnects = 0, repeats = 0 }: InspectedRun): readonly (readonly [string, string])[] {
   const counts: readonly (readonly [number, string, string])[] = [[reconnects, "reconnect", "reconnects"], [repeats, "repeat ignored", "repeats ignored"]];
   return [
@@ -105,7 +105,7 @@ export function stateOf(state: string): StateWords {
   return STATES[state] ?? { words: state, tone: "grey" };
 }
 
-/** The second line of a run in the list: what it waits for, what went wrong, or how much it did. */
+/** The second line of a run in the list: what it waits for, what failed, or how much it did. */
 export function noteOf(run: InspectedRunRow): string {
   if (run.state === "waiting") {
     return `${count(run.steps, "step")}, waiting for ${count(run.waiting, "answer")}`;
@@ -119,15 +119,15 @@ export function noteOf(run: InspectedRunRow): string {
   if (run.trouble !== undefined && run.state === "done") {
     return troubleOf(run.trouble);
   }
-  // steps of a run that goes on are counted when it pauses or ends
+  // the steps of an active run are counted when it pauses or ends
   const done = run.steps === 0 ? count(run.calls, "call") : `${count(run.steps, "step")}, ${count(run.calls, "call")}`;
   return run.state === "running" ? done : `${done}, ${durationOf(run.seconds)}`;
 }
 
-/** `skipped by the user`, `declined by the user`: the person wanted it so, and nothing broke. */
+/** The end of `skipped by the user` and `declined by the user`: the person chose it, so nothing failed. */
 const BY_CHOICE = " by the user";
 
-/** Whether something broke in a run that came to its end all the same. */
+/** Whether a call failed in a run that completed. */
 export function hasFailure({ state, trouble }: InspectedRunRow): boolean {
   return state === "done" && trouble?.outcome === "failure" && !trouble.told.endsWith(BY_CHOICE);
 }
@@ -149,7 +149,7 @@ export function count(number: number, noun: string): string {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-/** The colour of a run's state, in the list and in its head: red is for runs that failed, not for a call that did. */
+/** The colour of a run's state, in the list and in its header: red is for failed runs, not for failed calls. */
 export function toneOf(run: InspectedRunRow): Tone {
   return run.state === "done" && run.trouble !== undefined ? "grey" : stateOf(run.state).tone;
 }

@@ -1,8 +1,8 @@
-// The mark and the name, as they stand at the head of both pages.
+// Logo and name in the header of both pages.
 import type { ReactNode } from "react";
 import icon from "./icon.svg";
 
-/** Of an agent that has its own, those. */
+/** An agent's own logo and title, if it has them. */
 export function Brand({ logo = icon, name = "farhand" }: { logo?: string; name?: string }): ReactNode {
   return (
     <span className="flex min-w-0 items-center gap-2.5 text-[15px] font-semibold">
