@@ -48,7 +48,7 @@ export class Client {
     const { url, clientID, token, graceSec = 0, atOnce = 1, finishWithinSec = 0 } = options;
     check(NAME.test(clientID), `"${clientID}" is not a valid client id. Choose 1 to 64 letters, digits, _ or -.`);
     check(URL.canParse(url) && /^https?:$/.test(new URL(url).protocol), `"${url}" is not the address of a server. Use one such as http://127.0.0.1:8787.`);
-    check(token === undefined || /^[!-~]+( [!-~]+)*$/.test(token), "The token contains characters that are not allowed in a header. Check for a line break or a space.");
+    check(token === undefined || /^[!-~]+( [!-~]+)*$/.test(token), "The token contains characters that are not allowed in a header. Check for a line break, or a space at its end.");
     check(graceSec >= 0 && graceSec <= LONGEST_SEC, `graceSec must be a number from 0 to ${LONGEST_SEC}, not ${graceSec}.`);
     check(Number.isInteger(atOnce) && atOnce >= 1, `atOnce must be a whole number of at least 1, not ${atOnce}.`);
     check(finishWithinSec >= 0, `finishWithinSec must be a number of seconds, not ${finishWithinSec}.`);

@@ -27,7 +27,7 @@ it("a tool is offered with its time, its title and the wish to ask first", async
 it("what no amount of trying would mend is said at once", () => {
   const sound = { url: "http://127.0.0.1:1", clientID: "notes" };
   for (const [options, words] of [
-    [{ clientID: "a.b" }, "can't be called"],
+    [{ clientID: "a.b" }, "not a valid client id"],
     [{ url: "127.0.0.1:8787" }, "not the address of a server"],
     [{ url: "ftp://here" }, "not the address of a server"],
     [{ token: "line\n" }, "token"],
@@ -42,11 +42,11 @@ it("what no amount of trying would mend is said at once", () => {
   const client = new Client(sound);
   withEcho(client);
   expect(() => withEcho(client)).toThrow("already");
-  expect(() => client.tool("a b", { description: "", parameters: {} }, () => 1)).toThrow("can't be called");
+  expect(() => client.tool("a b", { description: "", parameters: {} }, () => 1)).toThrow("not a valid name");
   expect(() => client.tool("slow", { description: "", parameters: {}, timeoutSec: 0 }, () => 1)).toThrow("timeoutSec");
-  expect(() => client.tool("dull", { description: "", parameters: {}, title: " " }, () => 1)).toThrow("name for people");
+  expect(() => client.tool("dull", { description: "", parameters: {}, title: " " }, () => 1)).toThrow("must not be empty");
   const old = { "~standard": { validate: (value: unknown) => ({ value }) } };
-  expect(() => client.tool("old", { description: "", parameters: old }, () => 1)).toThrow("zod can do it from version 4.2 on");
+  expect(() => client.tool("old", { description: "", parameters: old }, () => 1)).toThrow("With zod, use version 4.2 or newer");
 });
 
 it("results of sync and async handlers arrive, and whatever a handler throws is a failure", async () => {
