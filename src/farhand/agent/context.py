@@ -68,7 +68,8 @@ class AgentContext:
     """Tools that come and go with their registered clients. They cannot shadow the toolbox."""
 
     async def offered(self, context: Context, brought: Sequence[str] = ()) -> OfferedTools:
-        """What the model, or a call, may use on behalf of this person. `brought` are versions."""
+        """The tools that the model, or a call, may use for this person. `brought` has the versions of the
+        tools that the request contained."""
         toolbox = self.toolbox
         if self.choose_tools is not None:
             toolbox = await choose_toolbox(toolbox, self.choose_tools, context)

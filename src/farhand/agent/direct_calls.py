@@ -63,7 +63,7 @@ class DirectCall(Struct, frozen=True, kw_only=True):
     caller_timeout_sec: float | None = None
     """How long the caller waits, whatever the call waits for; then the call is cancelled."""
     keep_after_timeout: bool = False
-    """The call stays when the caller's time is over."""
+    """The call stays open after the caller's timeout."""
     ends_with_caller: bool = False
     """Cancel the call when its last caller is cancelled, even though it has a request id. Not cancelled while
     a caller waits at another worker, or if one asked to keep it."""
@@ -74,7 +74,7 @@ class DirectCall(Struct, frozen=True, kw_only=True):
     model_call_id: str | None = None
     request: ProgramRequest | None = None
     title: str = ""
-    """Of the thread, if it is new."""
+    """The title of the thread, if it is new."""
 
     @property
     def request_id(self) -> str | None:
@@ -82,19 +82,19 @@ class DirectCall(Struct, frozen=True, kw_only=True):
 
     @property
     def is_shared_by_callers(self) -> bool:
-        """Whether others may want it, and it ends with the last of them."""
+        """Whether other callers may wait for it, and it ends with the last of them."""
         return self.ends_with_caller and self.request_id is not None
 
 
 class _Caller(Struct):
-    """Who waits for the call: which ones were opened on its behalf, and whether it has been cancelled."""
+    """A caller: the ids of the calls that were opened for it, and whether it was cancelled."""
 
     call_ids: list[str] = []
     is_gone: bool = False
 
 
 class Overdue(Struct, frozen=True):
-    """The caller's time is over, and the call was cancelled, or it stays as it is."""
+    """The caller's timeout has passed: the call was cancelled, or it stays open."""
 
     call: Call
 
@@ -201,7 +201,7 @@ def _count_caller(worker: Worker, direct: DirectCall) -> Iterator[None]:
 
 
 def _ending(worker: Worker, direct: DirectCall) -> Rule:
-    """What becomes of a call whose caller was cancelled."""
+    """The rule that decides what happens to a call whose caller was cancelled."""
     if not direct.is_shared_by_callers:
         return cancel
 
@@ -215,8 +215,7 @@ def _ending(worker: Worker, direct: DirectCall) -> Rule:
 
 
 async def _find_or_open(context: AgentContext, worker: Worker, direct: DirectCall, caller: _Caller) -> Call:
-    """The call, open or as it was settled before. The caller has the id of each one that is about to be
-    opened."""
+    """The call, opened now or found. Before a call is opened, its id is added to those of the caller."""
     while True:
         known = await _find_by_request_id(context, direct)
         if known is not None:
@@ -228,7 +227,7 @@ async def _find_or_open(context: AgentContext, worker: Worker, direct: DirectCal
         if fault is not None:
             raise fault
         opening = _open(context, worker, direct, offered, caller)
-        # one that can be asked for again is opened also if its caller leaves meanwhile
+        # a call with a request id is opened even if its caller leaves meanwhile: it can be looked up
         call = await (opening if direct.request_id is None else worker.uninterrupted(opening))
         if call is not None:
             return call
@@ -258,10 +257,11 @@ async def _open(
     offered: OfferedTools,
     caller: _Caller,
 ) -> Call | None:
-    """None if the same request came in this very moment. A server tool that needs no approval is started."""
+    """None if another call with the same request id was opened at the same moment. Starts a server tool that
+    needs no approval."""
     opening = _opening(context, worker.name, direct, offered)
     async with _reserve_slot(context, direct.owner, opening) as room:
-        # before it is stored: a caller may be cancelled while the store has it half written
+        # before it is stored: the caller may be cancelled while the store is still writing
         caller.call_ids.append(opening.call_id)
         since = asyncio.get_running_loop().time()
         try:
@@ -276,7 +276,7 @@ async def _open(
             await _cancel(context, direct, [answer.call_id], _ending(worker, direct), reason=RUN_CANCELLED)
             current = await context.log.get_call(answer.owner, answer.call_id)
             if current is not None and current.phase is not Phase.SETTLED:
-                # somebody else wants it
+                # another caller waits for it
                 worker.direct.begin(current)
             return answer
         case Call():
@@ -334,7 +334,7 @@ def _request(direct: DirectCall, worker: str) -> ProgramRequest:
 
 
 async def _stop_waiting(context: AgentContext, direct: DirectCall, call: Call) -> Call | Overdue:
-    """The caller's time is over. What was faster than that is answered all the same."""
+    """The caller's timeout has passed. An outcome that was stored before that is still returned."""
     if not direct.keep_after_timeout:
         await _cancel(context, direct, [call.call_id], cancel, reason=CALLER_TIMED_OUT)
     current = await context.log.get_call(call.owner, call.call_id) or call
@@ -342,15 +342,15 @@ async def _stop_waiting(context: AgentContext, direct: DirectCall, call: Call) -
 
 
 def _answer(call: Call) -> Call | Overdue:
-    """The same again for whoever asks again for a call that its caller's time has ended."""
+    """A call that was cancelled by its caller's timeout is `Overdue` for later callers as well."""
     return Overdue(call) if call.outcome == Cancelled(CALLER_TIMED_OUT) else call
 
 
 async def _leave(context: AgentContext, worker: Worker, direct: DirectCall, caller: _Caller) -> None:
-    """Nobody waits for the calls any more: they end, unless they can be asked for again."""
+    """Nobody waits for the calls any more: cancels them, unless they can be looked up by a request id."""
     if direct.request_id is not None and not direct.ends_with_caller:
         return
-    # also where whoever cancels does so again at each await
+    # shielded: the caller may be cancelled again at each await
     with anyio.move_on_after(CANCEL_WITHIN_SEC, shield=True):
         call_ids = caller.call_ids
         if direct.request_id is not None:
@@ -359,8 +359,8 @@ async def _leave(context: AgentContext, worker: Worker, direct: DirectCall, call
 
 
 async def _find_open_call_ids(context: AgentContext, owner: Owner, request_id: str) -> list[str]:
-    """The id of the call that this caller found, or was about to find. The one that it opens itself may not
-    be stored yet."""
+    """The id of the call with this request id, if it is open. One that this caller is opening may not be
+    stored yet."""
     try:
         call = await context.log.get_requested(owner, request_id)
     except Broken as error:
@@ -379,7 +379,7 @@ async def _cancel_all(context: AgentContext, direct: DirectCall, call_ids: list[
 async def _cancel(
     context: AgentContext, direct: DirectCall, call_ids: list[str], rule: Rule, *, reason: str
 ) -> None:
-    """By id, since an opening that is under way is decided before this is."""
+    """By id: a call that is still being opened is decided before this command."""
     try:
         await context.log.decide(
             direct.owner, direct.thread_id, lambda thread, now: rule(thread, call_ids, reason)

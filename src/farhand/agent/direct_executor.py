@@ -1,5 +1,4 @@
-"""Runs the server tools of calls that have no run, whoever is attached to them, and looks after such calls
-when the worker that had them is gone.
+"""Runs the server tools of calls without a run, and takes over such calls when their worker is gone.
 
 An accepted approval is acted on: the worker that stored it starts the tool. If that worker is killed first,
 the sweep of another one, or of the next process, finds the call and starts it. Who does is decided in the
@@ -41,28 +40,29 @@ class DirectExecutor:
         self._membership = membership
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._running: dict[str, Call] = {}
-        """Those whose tools run here."""
+        """The calls whose tools run here."""
         self._unconfirmed: dict[str, None] = {}
-        """Calls that may have been opened or taken here and that nobody has begun: the store did not confirm
-        it."""
+        """Calls that may have been opened or taken here, but the store did not confirm it, so nothing was
+        started."""
         self._group: asyncio.TaskGroup | None = None
         self.callers: Counter[tuple[Owner, str | None]] = Counter()
-        """How many want a call here that ends with its callers, by whose it is and its request id."""
+        """The number of callers here, by owner and request id, for calls that end with their callers."""
         self.reporter = Reporter(context, membership.name)
-        """Tells the program of its settled calls."""
+        """Reports settled calls to the program."""
 
     def open(self, group: asyncio.TaskGroup) -> None:
         self._group = group
 
     def begin(self, call: Call, since: float = -inf) -> None:
-        """Runs the tool of this call in a task of its own, if it may run and is not run here already. `since`
-        is a time, by the clock of the event loop, when nobody else could have it."""
+        """Runs the tool of this call in its own task, unless it may not run or is already running here.
+        `since` is a time, by the clock of the event loop, at which no other worker could have taken the
+        call."""
         if call.executor is not Executor.SERVER or call.phase not in (Phase.READY, Phase.TAKEN):
             return
         if call.call_id in self._tasks:
             return
         assert self._group is not None, "a worker runs tools while it serves"
-        # from now on it is begun: a sweep that found it earlier must not begin it again when it has ended
+        # no longer unconfirmed: a sweep that read the call earlier must not start it again after it has ended
         self._unconfirmed.pop(call.call_id, None)
         task = self._group.create_task(self._run(call, since))
         self._tasks[call.call_id], self._running[call.call_id] = task, call
@@ -94,7 +94,7 @@ class DirectExecutor:
                     self.begin(call)
 
     async def sweep(self) -> None:
-        """Looks after calls whose worker is gone, and starts what is approved and was not started."""
+        """Takes over calls whose worker is gone, and starts approved calls that were not started."""
         found = await self._context.log.direct_calls()
         workers = [name for call in found for name in (attached_worker(call), executing_worker(call)) if name]
         gone = await self._membership.gone(workers)
@@ -103,7 +103,7 @@ class DirectExecutor:
                 await self._look_after(call, gone)
             except StoreDown:
                 raise
-            # one that cannot be looked after must not keep the others waiting
+            # an error in one call must not keep the others waiting
             except Exception:
                 log.exception("could not check call %s", call.call_id)
 
@@ -158,7 +158,7 @@ class DirectExecutor:
         worker = executing_worker(call)
         in_flight = call.executor is Executor.SERVER and call.phase is Phase.TAKEN
         if in_flight and not self._is_lost(worker, gone):
-            # only its own: another worker may run what this one opened
+            # only the worker's own call: another worker may run what this one opened
             if call.call_id in self._unconfirmed and worker == self._membership.name:
                 await self._begin_unconfirmed(call)
             return
@@ -170,7 +170,7 @@ class DirectExecutor:
             self.begin(call)
 
     async def _begin_unconfirmed(self, call: Call) -> None:
-        """The call was opened after all, but its caller was told that the result of opening it is unknown."""
+        """The call was opened after all, although its caller was told that this is unknown."""
         if is_unwanted(call):
             del self._unconfirmed[call.call_id]
             await self._context.desk.cancel_unwanted([call], CALLER_LOST)
@@ -178,9 +178,9 @@ class DirectExecutor:
             self.begin(call)
 
     def _is_lost(self, worker: str | None, gone: set[str]) -> bool:
-        """True if whoever had the call does not have it any more."""
+        """True if the worker that had the call is gone."""
         if worker is None:
-            # written by a version that named no worker: it may be alive where others share the store
+            # stored by a version that recorded no worker: in a shared store, that worker may still be running
             return not self._context.log.is_shared
         return worker in gone
 
@@ -189,7 +189,7 @@ class DirectExecutor:
         try:
             await self._execute(call, since)
         except StoreDown as error:
-            # one that was not started stays ready, and the sweep finds it
+            # a call that was not started stays ready, and the sweep finds it
             log.warning("call %s interrupted, store unavailable: %s", call.call_id, error)
         except Exception:
             log.exception("call %s failed unexpectedly", call.call_id)
@@ -208,13 +208,13 @@ class DirectExecutor:
         try:
             return await self._start_or_take_over(call)
         except StoreDown:
-            # it may be taken for this worker by now, and begun by nobody
+            # the call may have been taken for this worker without being started
             self.mark_unconfirmed(call.call_id)
             raise
 
     async def _start_or_take_over(self, call: Call) -> Call | None:
-        """The call as its tool may begin; None if it must not. One that was opened by this worker has begun;
-        one that another worker had is taken over."""
+        """The call once its tool may start; None if it must not. Starts the call, or takes it over from
+        another worker, unless this worker has started it already."""
         if self._has_begun(call):
             return call
         tool = await find_tool(self._context, call, None)
@@ -224,8 +224,8 @@ class DirectExecutor:
         return call.phase is Phase.TAKEN and executing_worker(call) == self._membership.name
 
     async def _is_own(self, call: Call) -> bool:
-        """Whether the call is as it was read: it may have ended since, or another process may have taken it
-        over."""
+        """Whether the call is unchanged since it was read: it may have ended, or another process may have
+        taken it over."""
         current = await self._context.log.get_call(call.owner, call.call_id)
         return current is not None and current.phase is Phase.TAKEN and current.version == call.version
 
@@ -241,7 +241,7 @@ class DirectExecutor:
         return None if running.cancelled() else running.result()
 
     async def _wait_until_ended(self, call: Call, subscription: Subscription) -> None:
-        """Returns when somebody else has settled the call, or it is gone."""
+        """Returns when somebody else has settled the call, or it no longer exists."""
         broker = self._context.log.broker
         while True:
             has_news = await subscription.wait(0.0 if subscription.is_stale else broker.recheck)
@@ -267,6 +267,6 @@ def _has_question(call_id: str, thread: ThreadState) -> bool:
 
 
 def attached_worker(call: Call) -> str | None:
-    """The worker that the callers of this call wait at, where it ends with them; of one that is settled, the
+    """The worker where all callers of this call wait, if the call ends with them; for a settled call, the
     worker that reports it."""
     return None if call.request is None else call.request.worker

@@ -1,4 +1,5 @@
-"""Calls with a key, for loops that are not ours: found again, waited for by anyone, reported to the program.
+"""Calls with a key, for the loops of other programs: any process can find the call, wait for it, and have it
+reported.
 
 A key names a call in its owner's space, for ever. A program that asked to be told of its keyed calls is told
 of each outcome at least once: by the worker that stored it or, if that one dies first, by another's sweep.
@@ -31,7 +32,7 @@ LONGEST_RETRY_SEC = 60.0
 
 
 class Waiting(Struct, frozen=True):
-    """The call is still open when the time to wait is over: ask again with the same key, or be told by
+    """The call is still open after the time to wait: ask again with the same key, or have it reported through
     `on_settled`. `approval_id` is set while a person has to approve it."""
 
     call_id: str
@@ -49,14 +50,14 @@ class SettledCall(Struct, frozen=True):
     owner: Owner
     thread_id: str
     is_last: bool = True
-    """No other call of its thread is open whose key begins with what the function listens to."""
+    """No other open call of its thread has a key with the prefix that the function is registered for."""
 
 
 OnSettled: TypeAlias = Callable[[SettledCall], Awaitable[object]]
 
 
 class Reporter:
-    """Tells the program of its settled calls."""
+    """Reports settled calls to the program."""
 
     def __init__(self, context: AgentContext, worker: str) -> None:
         self._context = context
@@ -70,12 +71,12 @@ class Reporter:
         self._listeners.append((prefix, function))
 
     def is_wanted(self, key: str) -> bool:
-        """Whether somebody here is to be told of the call with this key."""
+        """Whether a function in this process is registered for this key."""
         return any(key.startswith(prefix) for prefix, _ in self._listeners)
 
     async def report(self, call: Call, *, is_lost: bool) -> None:
-        """Tells the program, unless another worker does; again and again until the function returns.
-        `is_lost`: the worker that began to is gone."""
+        """Reports the call to the program, unless another worker does; retries until the function returns.
+        `is_lost`: the worker that was reporting it is gone."""
         key = _key_of(call)
         if key is None or call.call_id in self._under_way or not self.is_wanted(key):
             return
@@ -98,7 +99,7 @@ class Reporter:
             _key_of(each) or "" for each in await self._context.log.open_calls(call.owner, call.thread_id)
         ]
         async with asyncio.TaskGroup() as group:
-            # none waits for another: one may fail again and again
+            # separate tasks: one function may fail again and again
             for prefix, function in self._listeners:
                 if key.startswith(prefix):
                     is_last = not any(each and each.startswith(prefix) for each in waiting)
@@ -129,7 +130,7 @@ async def _call_until_it_returns(function: OnSettled, settled: SettledCall) -> N
             answer: object = function(settled)
             if inspect.isawaitable(answer):
                 await answer
-        # the program's own function may raise anything; it is asked again, as promised
+        # the program's function may raise anything; it is called again, as promised
         except Exception:
             log.exception("on_settled failed for key %s; it is called again in %g s", settled.key, pause)
             await asyncio.sleep(pause)
@@ -139,7 +140,7 @@ async def _call_until_it_returns(function: OnSettled, settled: SettledCall) -> N
 
 
 def request_id_of(key: object) -> str:
-    """Under which the store knows the key."""
+    """The name under which the store knows the key."""
     if not isinstance(key, str) or KEY_SHAPE.fullmatch(key) is None:
         raise Misuse(f"A key has 1 to 200 letters, digits or _ . : -, not {key!r}.")
     return KEY + key

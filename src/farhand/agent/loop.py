@@ -50,7 +50,7 @@ class ActiveRun(Struct, eq=False):
     step: int = 0
     """The last finished step."""
     brought: tuple[str, ...] = ()
-    """Versions of the tools that the newest request for the run brought."""
+    """Versions of the tools in the newest request for the run."""
     started: set[str] = field(default_factory=set)
     """Calls whose tools this claim has started."""
     confirmed_at: float = 0.0
@@ -93,7 +93,7 @@ async def run(active: ActiveRun) -> Rest | None:
 async def _look(active: ActiveRun) -> Look:
     run, log, known = active.run, active.context.log, len(active.messages)
     asked_at = asyncio.get_running_loop().time()
-    # else another process may have taken the run over, and this one not have heard of it
+    # otherwise another process may have taken over the run, and this one may not know yet
     is_current = not active.hold.begin_look() and active.context.is_sure(active.confirmed_at)
     if log.is_shared and is_current:
         look = await log.read_recent(run.owner, run.thread_id, lambda thread: _seen(thread, run, known))
@@ -101,7 +101,7 @@ async def _look(active: ActiveRun) -> Look:
         look = await log.read_uncommitted(run.owner, run.thread_id, lambda thread: _seen(thread, run, known))
         active.confirmed_at = asked_at
     if look is None:
-        # its tools were not started here, and two workers must not both ask the model
+        # this claim did not start its tools, and two workers must not both ask the model
         raise LostClaim(f"Run {active.run.run_id} was taken over.")
     active.writer.follow(look.last_seq)
     if active.hold.listens and not look.waits:

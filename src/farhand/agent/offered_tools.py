@@ -141,8 +141,8 @@ class Summaries:
 
 
 def admit_brought(descriptions: Sequence[ToolDescription], own: OfferedTools) -> tuple[Tool, ...]:
-    """The tools that a run brings, as far as they are accepted. Raises `Malformed` for what cannot be a tool;
-    then the whole request is rejected. The name of one of our frontend tools means ours, with its handler."""
+    """The request tools that are accepted. Raises `Malformed` for an invalid tool, which rejects the whole
+    request. A tool with the name of one of our frontend tools is that tool, with the client's handler."""
     if len(descriptions) > MAX_REQUEST_TOOLS:
         raise Malformed(f"A request may contain at most {MAX_REQUEST_TOOLS} tools, not {len(descriptions)}.")
     brought: dict[str, Tool] = {}

@@ -43,14 +43,14 @@ class Membership:
         self._seat: Seat | None = None
 
     async def renew(self) -> None:
-        """Joins, or stays for another lease."""
+        """Registers this worker as alive, for another lease."""
         if self._streams is None:
             return
         if self._seat is None or await self._streams.renew_seats([self._seat], lease_sec=self._lease_sec):
             self._seat = await self._streams.arrive(WORKERS, self.name, lease_sec=self._lease_sec)
 
     async def leave(self) -> None:
-        """Lets others look after its calls at once."""
+        """Lets others take over its calls immediately."""
         if self._streams is not None and self._seat is not None:
             await self._streams.leave(self._seat)
 
@@ -73,7 +73,7 @@ class Ownership:
         self._sure_until = 0.0 if eventlog.is_shared else inf
         """The lease has not expired between these two, by the clock of the event loop."""
         self._wall_until = self._sure_until
-        """The same by the time of day, since the other clock stands still while a machine sleeps."""
+        """The same by the time of day, since the other clock stops while the machine sleeps."""
         self._renewing = asyncio.Lock()
         eventlog.worker = membership.name
         eventlog.lease_sec = self._seconds
@@ -104,7 +104,7 @@ class Ownership:
         return True
 
     async def renew(self) -> None:
-        """Tells the other workers that this one is alive, and keeps its runs for another lease."""
+        """Renews the leases of this worker and of its runs."""
         async with self._renewing:
             loop = asyncio.get_running_loop()
             asked_at, wall_asked_at = loop.time(), _time_of_day()

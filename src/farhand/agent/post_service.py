@@ -75,8 +75,7 @@ class Posts:
         self._turns = turns
 
     async def admit(self, principal: Principal, tools: Sequence[ToolDescription]) -> tuple[Tool, ...]:
-        """The tools that a request brings, as far as they are accepted; raises `Malformed` for what cannot be
-        a tool."""
+        """The request tools that are accepted; raises `Malformed` for an invalid tool."""
         if not tools:
             return ()
         person = Context(owner=principal.owner, claims=principal.claims)

@@ -1,4 +1,4 @@
-"""How much one principal, and one tenant, may use: runs at work at once, new runs per minute, stored bytes.
+"""Limits how much one principal, and one tenant, may use: active runs, new runs per minute, stored bytes.
 
 A run that only waits for a person or a far hand costs nothing and does not count. Each process knows its own
 runs; a shared store is asked only once this process itself has an eighth of the limit at work, so that an
@@ -28,7 +28,7 @@ MAX_OWNERS = 10_000
 UNCOUNTED = 64
 """The share of a byte limit, as 1/n, that may come in before the store counts again."""
 UNASKED = 8
-"""The same for runs at work: at 1/n of the limit here, a shared store is asked how many there are."""
+"""The same for active runs: at 1/n of the limit here, a shared store is asked how many there are."""
 LOOKS, PAUSE_SEC = 20, 0.05
 """A run that is just being stored may be counted twice: how often, and at what interval, to check again until
 that is settled."""
@@ -56,7 +56,7 @@ class Starts(Struct, eq=False):
     """Posts that start a run in one thread: at most one of them does, so they share one slot."""
 
     usages: tuple[QuotaUsage, ...]
-    """Where the slot is counted; nowhere once the run is at work."""
+    """Where the slot is counted; nowhere once the run is active."""
     posts: int = 0
     has_started: bool = False
     """Whether one of them has started its run, as far as is known."""
@@ -106,7 +106,7 @@ class Quotas:
             if starts is None:
                 starts = self._starts[thread] = Starts(usages)
             else:
-                # another post to the thread has found a slot in the meantime
+                # another post to the thread has found a slot meanwhile
                 _free(usages)
         starts.posts += 1
 
@@ -203,7 +203,7 @@ class Quotas:
             return
         everywhere = await self._log.count_running(*usage.key)
         looks = LOOKS
-        # slots may have become runs at work here since the store counted
+        # slots may have become active runs here since the store counted
         while max(everywhere, usage.at_work) + usage.starting >= quota.running:
             if everywhere >= quota.running or not looks:
                 raise quota.too_many_runs(everywhere)

@@ -68,7 +68,7 @@ CANCELLED = "cancelled by the program"
 
 @dataclass(frozen=True)
 class Spec:
-    """What an agent consists of: its model, its tools, its words."""
+    """What an agent consists of: its model, its tools, its texts."""
 
     model: Model
     toolbox: Toolbox = field(default_factory=Toolbox)
@@ -97,7 +97,7 @@ class AgentService:
     ) -> None:
         self.spec = spec
         self.log = eventlog
-        """Everything that only reads is asked of it."""
+        """Answers all queries that only read."""
         self.settings = settings or Settings()
         self.clock = clock or SystemClock()
         self.files = Files(eventlog, self.clock, self.settings.files)
@@ -247,7 +247,7 @@ class AgentService:
             try:
                 run = await self.log.last_run(owner, thread_id)
             except Unreadable:
-                # nothing can advance its run, and it can still be removed
+                # its run cannot be stopped, because nothing can advance it; the thread can still be removed
                 run = None
             if run is not None and run.active:
                 await bounded_wait(self.log, stop_run(self.context, run, DELETED))
@@ -267,7 +267,7 @@ class AgentService:
     async def mark_delivered(self, run: Run) -> None:
         """An answer that ended unread has now reached a reader. If the store is down, it stays unread: its
         response is over, and the answer can be read once more."""
-        # a reader should not have to wait for this note
+        # a reader does not have to wait for this
         noted = self.log.decide_uncommitted(
             run.owner,
             run.thread_id,

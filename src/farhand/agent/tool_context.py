@@ -34,7 +34,7 @@ from farhand.tools.timeouts import effective_timeout, parse_call_timeout
 T = TypeVar("T")
 
 PROGRESS_SEC = 0.5
-"""Between two reports of one tool; of those in between, the last one is told."""
+"""Between two reports of one tool; of several texts in this time, only the last one is sent."""
 PROGRESS_TEXT = 1024
 
 
@@ -61,7 +61,7 @@ class OwnerFiles:
 
 
 class ToolLink:
-    """Of one execution of one call. Ends with it: `close()`."""
+    """Connects one execution of a call to the agent. Ends with that execution: `close()`."""
 
     def __init__(self, context: AgentContext, call: Call, offered: OfferedTools) -> None:
         self.files = OwnerFiles(context, call)
@@ -73,20 +73,20 @@ class ToolLink:
         self._telling: asyncio.Task[None] | None = None
         self._questions = 0
         self._waiting: set[asyncio.Task[object]] = set()
-        """What threads wait for."""
+        """The tasks that tool threads wait for."""
 
     # --------------------------------------------------------------------------------------- progress
 
     def progress(self, text: str) -> None:
-        """From any thread."""
+        """May be called from any thread."""
         with suppress(RuntimeError):
-            # a loop that is closed has nobody left who watches
+            # if the loop is closed, nobody watches any more
             self._loop.call_soon_threadsafe(self._note, str(text)[:PROGRESS_TEXT])
 
     def _note(self, text: str) -> None:
         self._text = text
         if self._telling is None:
-            # ended by `close()`, which every execution comes to
+            # cancelled by `close()`, which ends every execution
             self._telling = self._loop.create_task(self._tell())
 
     async def _tell(self) -> None:
@@ -96,13 +96,13 @@ class ToolLink:
             request_id = None if call.request is None else call.request.request_id
             notice = CallProgressed(call.call_id, call.tool, text, request_id)
             with suppress(StoreDown):
-                # the next report is told again
+                # the next report replaces it
                 await self._context.log.tell(call.owner, notice, call.thread_id)
             await asyncio.sleep(PROGRESS_SEC)
         self._telling = None
 
     def wait_for(self, work: Coroutine[object, object, T]) -> T:
-        """From the thread of a tool. The work has the thread's context variables."""
+        """Called from the thread of a tool. The work has the thread's context variables."""
         return asyncio.run_coroutine_threadsafe(self._followed(work), self._loop).result()
 
     async def _followed(self, work: Coroutine[object, object, T]) -> T:
@@ -178,7 +178,7 @@ class ToolLink:
         try:
             ended = await wait_until_settled(self._context.log, question.owner, question.call_id)
         except ShuttingDown:
-            # the question stays open; whoever runs this tool is about to cancel it
+            # the question stays open; the worker is about to cancel this tool
             await asyncio.Event().wait()
             raise
         if ended is None or ended.outcome is None:
@@ -187,14 +187,14 @@ class ToolLink:
 
 
 def person_of(run: Run) -> Context:
-    """For whom a run works, before a tool of it is executed."""
-    # a copy: what a tool does to it must not reach the record
+    """The context for which a run's tools are chosen, before one of them is executed."""
+    # a copy: changes by a tool must not reach the record
     claims = to_builtins(run.claims)
     return Context(owner=run.owner, claims=claims, thread_id=run.thread_id, run_id=run.run_id)
 
 
 def context_of(call: Call, run: Run | None, link: ToolLink | None = None) -> Context:
-    """For whom this call is executed: as the log has it, so that it is the same days later and elsewhere."""
+    """The context of this call, from the log, so that it is the same days later and on another worker."""
     approval, approved = call.approval, None
     if approval is not None and approval.answer is not None and approval.answered_at is not None:
         approved = Approved(

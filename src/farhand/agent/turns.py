@@ -357,7 +357,7 @@ class Turns:
             return item
         value = json_or_text(text)
         if tool.output_schema is None and not isinstance(value, dict | list):
-            # any object or nothing declared: a number or a word may well be meant as text
+            # with any object, or no declared type, a number or a word may be meant as text
             return item
         return replace(item, outcome=Success(value))
 

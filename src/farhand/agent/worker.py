@@ -41,10 +41,10 @@ FIRST_REMOVAL_SEC = 60.0
 REMOVAL_SEC = 3600.0
 SWEEP_PAGE_SIZE = 500
 RESERVE_SEC = 2.0
-"""How long other workers leave alone what this one has found; if it dies, they find it afterwards."""
+"""How long other workers ignore what this one has found; if it dies, they find it afterwards."""
 AT_ONCE = 64
 MAX_PREFERRED = 10_000
-"""Runs that are answered here and not resumed yet, with a preference of their own."""
+"""Runs whose answer was stored here and that are not resumed yet, with a hold time of their own."""
 
 
 class Worker:
@@ -64,7 +64,7 @@ class Worker:
         of this process that the log may have, by run and fence."""
         self._active = ActiveRuns(self._advance, context.quotas)
         self._left_alone: set[str] = set()
-        """Runs neither to be advanced nor to be ended: this version cannot read a record of theirs."""
+        """Runs that are neither advanced nor ended, because this version cannot read one of their records."""
         self._group: asyncio.TaskGroup | None = None
         self._resuming: set[asyncio.Task[bool]] = set()
         self._stopping = asyncio.Event()
@@ -110,8 +110,7 @@ class Worker:
         return await asyncio.shield(ended)
 
     def prefer(self, run_id: str, *, hold_for: float) -> None:
-        """When the run continues after its responses have ended, it is held for this long at its next
-        pause."""
+        """If the run continues after its responses have ended, it is held for this long at its next pause."""
         active = self._active.get(run_id)
         if active is not None and active.hold.is_over:
             active.hold.seconds = hold_for
@@ -126,8 +125,8 @@ class Worker:
         self._preferred.pop(run_id, None)
 
     def flush(self, run_id: str) -> None:
-        """Stores what the model of this run has written so far before anything that is decided from now on: a
-        stop keeps it."""
+        """Stores the text that the model of this run has written so far, before any later decision: a stop
+        keeps it."""
         active = self._active.get(run_id)
         if active is not None and active.writer.has_words:
             # the writer handles its result
@@ -244,7 +243,7 @@ class Worker:
         """Strays that this worker does not know yet, looking past those that it does."""
         skip = set(self._left_alone)
         store = self._context.log.store
-        # with no other process to keep away, a run that the store interrupts is found again at once
+        # without other processes to exclude, a run that was interrupted by the store is found again at once
         reserve_sec = RESERVE_SEC if store.is_shared else 0.0
         while found := await store.claimable(limit=SWEEP_PAGE_SIZE, skip=skip, reserve_sec=reserve_sec):
             strays = [each for each in found if (each.row.run_id or "") not in self._active]
@@ -320,7 +319,7 @@ class Worker:
         return adopted
 
     def _is_own(self, run: Run, claims: set[tuple[str, int]]) -> bool:
-        """Whether no task advances it, here or, as far as this process knows, in another one."""
+        """Whether no task advances it, in this process or, as far as this one knows, in another."""
         if run.run_id in self._active:
             return False
         return not self._context.log.is_shared or (run.run_id, run.fence) in claims
@@ -332,7 +331,7 @@ class Worker:
 
     async def _pick_up_strays(self) -> None:
         while True:
-            # another worker may be faster with what others left behind: nobody has to wait for all of it
+            # another worker may be faster; nobody has to wait for all of them
             is_there = await self._unless_store_is_down(self._sweep_all())
             self._is_store_down = not is_there
             if is_there or self._context.log.is_shared:
@@ -382,7 +381,7 @@ class Worker:
         except LostClaim as error:
             log.info("%s", error)
             if not self._context.log.is_shared:
-                # no other worker can have claimed it: the next sweep checks the log whether it is really over
+                # no other worker can have claimed it: the next sweep checks in the log whether it has ended
                 self._note_orphan((active.run.owner, active.run.thread_id), None)
         except StoreDown as error:
             self._log_store_down("run %s interrupted, store unavailable: %s", active.run.run_id, error)
@@ -405,7 +404,7 @@ class Worker:
 
     def _leave(self, active: loop.ActiveRun, rest: Rest | None) -> None:
         if rest is not Rest.PARKED:
-            # for a parked run, this may be the preference of an answer that is just coming in
+            # for a parked run, this may be the hold time of an answer that is being stored right now
             self._preferred.pop(active.run.run_id, None)
         self._active.drop(active)
 
@@ -444,8 +443,8 @@ async def _settle(task: Coroutine[None, None, T], ended: asyncio.Future[T]) -> N
     except asyncio.CancelledError:
         ended.cancel()
         raise
-    # passed to the waiter, whatever it is
+    # any error is passed to the waiter
     except Exception as error:  # noqa: BLE001
         ended.set_exception(error)
-        # there may be no waiter left to get it
+        # nobody may be waiting for it any more
         ended.exception()
