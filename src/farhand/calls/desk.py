@@ -66,7 +66,7 @@ class Desk:
         self._tools: dict[str, Tool | None] = {}
         """By version, cached: a decision cannot wait for the store to check an output."""
 
-    # ---------------------------------------------------------------------- results and answers from afar
+    # ---------------------------------------------------------------------- results and answers of far hands
 
     async def settle(self, owner: Owner, result: Result) -> Receipt:
         """A far hand's result. The first one that is stored wins."""
@@ -332,8 +332,8 @@ class Desk:
     async def expire(self, call: Call) -> bool:
         """Settles the call as timed out if the store finds it overdue."""
         # commands that wait together are decided at the time of the first one, which may be before the
-        # deadline: the store's clock judges when it is written. Read anew each time it is decided, since a
-        # clock may be set back
+        # deadline: the store's clock judges when it is written. The time is read again for each decision,
+        # since a clock may be set back
         return await self._log.decide(
             call.owner,
             call.thread_id,

@@ -17,14 +17,14 @@ from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import freed_topic, thread_topic
 
 JUST_STORED_SEC = 0.5
-"""How long a state that was just stored is trusted without another check."""
+"""How long a run that was just stored is not checked again."""
 
 Wake = Callable[[str], None]
-"""Called with the id of the run that has something to do."""
+"""Called with the id of a run that can continue."""
 
 
 class RunWait:
-    """Waits for one run: `listen`, then look at the thread, then `sleep`; again when woken, until `end`.
+    """Waits for one run: `listen`, check the thread, then `sleep`; again when woken, until `end`.
 
     A notification is only a hint that there may be something new: whoever is woken looks at the thread. Those
     that come while it is awake are remembered. Subclasses say how long it keeps waiting.
@@ -35,7 +35,7 @@ class RunWait:
     def __init__(self, eventlog: EventLog, run_id: str) -> None:
         self.run_id = run_id
         self.is_stale = False
-        """Whether there may be something new since the last look."""
+        """Whether something may be new since the last check."""
         self._log = eventlog
         self._loop = eventlog.broker.loop
         self._look_at = self._sleep_sec = 0.0
@@ -57,7 +57,7 @@ class RunWait:
         return self._sleep_sec > 0
 
     def listen(self, owner: Owner, thread_id: str) -> None:
-        """The run was stored a moment ago: the thread is looked at only after a while without a
+        """The run was stored a moment ago: the thread is checked only after a while without a
         notification."""
         broker = self._log.broker
         self.is_stale = False
@@ -69,8 +69,8 @@ class RunWait:
             broker.add(topic, self)
 
     def begin_look(self) -> bool:
-        """What is published from now on may not be in what the waiter is about to read. True if the store
-        must be asked: nothing was published for a while, and a notification may have been lost."""
+        """Call it before reading: what is published from now on may be missing from that read. True if the
+        store must be asked: nothing was published for a while, and a notification may have been lost."""
         now = self._loop.time()
         is_overdue = now >= self._look_at
         if self.is_stale:
@@ -79,7 +79,7 @@ class RunWait:
         return is_overdue
 
     def sleep(self, wake: Wake) -> None:
-        """Calls `wake` once, as soon as there may be something to do."""
+        """Calls `wake` once, as soon as something may be new."""
         self._wake = wake
         if self.is_stale:
             self.wake()
@@ -125,7 +125,7 @@ async def wait_until_answered(
     eventlog: EventLog, run: Run, calls: Sequence[Call], *, seconds_left: Callable[[], float]
 ) -> bool:
     """True once each of these calls of the run has its outcome, whatever else is open in it, or once the run
-    has something to do; False when the time limit is reached."""
+    can continue; False when the time limit is reached."""
     broker = eventlog.broker
     with broker.subscribe(*_topics_of(run, calls)) as subscription:
         while True:

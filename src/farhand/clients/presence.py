@@ -54,7 +54,7 @@ class Presence:
             self.changed.set()
 
     def forget(self, key: ClientKey) -> None:
-        """The client is gone: nobody waits for it any more."""
+        """The client was removed: nobody waits for it any more."""
         self._absent_since.pop(key, None)
 
     def absent(self) -> Iterator[tuple[ClientKey, float]]:

@@ -81,8 +81,8 @@ class ClientRegistry:
         return len(self._clients.get(owner, ()))
 
     def asks(self, tool: Tool, input: dict[str, object]) -> bool:
-        """True if the client wants it, whatever the policy says; and in doubt (the function raises, or
-        returns no bool)."""
+        """True if the client wants it, or if the policy requires it; also if the policy's function raises or
+        returns no bool."""
         if tool.needs_approval:
             return True
         if isinstance(self._approval, str):

@@ -41,7 +41,7 @@ UNREGISTERED = "the client unregistered this tool"
 
 
 class ProgressReport(Struct, frozen=True):
-    """`text` may be empty. Without progress it only says that the client still works on the call."""
+    """`text` may be empty. Without progress it only reports that the client still works on the call."""
 
     stream: ClientStream
     call_id: str
@@ -165,7 +165,7 @@ class ClientSessions:
         return client
 
     async def _take_seat(self, key: ClientKey, inbox: Inbox) -> None:
-        """Tells every worker that the client's newest stream is here."""
+        """Announces to all workers that the client's newest stream is here."""
         if self._log.streams is None:
             return
         seat = await self._log.streams.arrive(*key, lease_sec=self.settings.timeouts.lease)
@@ -299,7 +299,7 @@ class ClientSessions:
             await self._desk.give_up([call for call in asked if call.tool in gone], why)
             is_done = True
         except Broken as error:
-            # the tools are withdrawn all the same: the request has succeeded
+            # the tools are withdrawn in any case, so the request has succeeded
             log.warning("cannot fail the calls of client %s yet: %s", client.client_id, error)
         finally:
             # also if the request was cancelled

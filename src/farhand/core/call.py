@@ -47,7 +47,7 @@ class Move(StrEnum):
     STOP = "stop"
 
 
-# read for every call again and again, and an enum member costs a class look-up each time
+# cached, since they are read for every call, and access to an enum member is a class look-up each time
 _ASKING, _SETTLED, _SERVER = Phase.ASKING, Phase.SETTLED, Executor.SERVER
 
 MOVES: dict[Phase, dict[Move, Phase]] = {
@@ -84,20 +84,20 @@ class ProgramRequest(Struct, frozen=True, gc=False, omit_defaults=True):
     message_id: str | None = None
     worker: str | None = None
     """Without a request id: the worker that its caller is attached to, the only one that gets the answer.
-    With one: the worker where all its callers wait, if it ends with them. Once the call is settled: the
+    With one: the worker where all its callers wait, if the call ends with them. Once the call is settled: the
     worker that reports it."""
     is_reported: bool = True
     """False until the program has received the outcome, if it asked for that."""
 
     @property
     def key(self) -> str | None:
-        """The name that the program gave the call, for ever."""
+        """The name that the program gave the call, permanently."""
         named = self.request_id is not None and self.request_id.startswith(KEY)
         return self.request_id.removeprefix(KEY) if named and self.request_id is not None else None
 
 
 class Question(Struct, frozen=True, gc=False):
-    """Who asks: the tool of the call with this id. `key` tells its questions apart."""
+    """The call whose tool asks this question. `key` distinguishes the questions of that tool."""
 
     call_id: str
     key: str
@@ -127,7 +127,7 @@ class Call(Struct, frozen=True, gc=False, kw_only=True):
     is_typed: bool = False
     """Whether a person takes longer than a press to answer it."""
     template: str | None = None
-    """The title of its tool, with the names of inputs in it."""
+    """The title of its tool, a template over the input."""
     untrusted: bool = False
     """Copied from the tool: the model gets the output marked as data from strangers."""
     timeout_sec: float | None = None

@@ -86,7 +86,7 @@ def _resolved(rule: Schema, root: Schema) -> Schema:
 
 
 def _at(root: Schema, reference: str) -> Schema:
-    """What `#/$defs/Place` names; anything else leads nowhere."""
+    """The target of a reference such as `#/$defs/Place`; an empty rule for any other reference."""
     place = root if reference.startswith("#/") else {}
     for step in reference.removeprefix("#/").split("/"):
         place = _rule(place.get(_decoded(step).replace("~1", "/").replace("~0", "~")))
@@ -94,7 +94,7 @@ def _at(root: Schema, reference: str) -> Schema:
 
 
 def _decoded(step: str) -> str:
-    """A step that is no valid percent-encoding stands for itself."""
+    """A segment that is not valid percent-encoding is used as it is."""
     if _STRAY_PERCENT.search(step):
         return step
     try:

@@ -22,10 +22,10 @@ class Client(Struct, frozen=True, kw_only=True):
     """How long it may be without a stream before its tools are removed."""
     registered_at: float
     listened: bool = False
-    """Whether it ever had a stream: a client that never had one gets more time to open its first."""
+    """Whether it ever had a stream: a client that never had one gets more time to open its first one."""
     version: int = 1
     holder: str = ""
-    """The program that is this client now: only when it leaves are the tools removed."""
+    """The program that currently is this client: the tools are removed only when it leaves."""
     former: str = ""
     """The previous program, which may not know yet that it was replaced."""
 

@@ -75,7 +75,7 @@ class MessageAdded(ThreadChange, frozen=True, gc=False, tag="message-added"):
 
 
 class MessageQueued(ThreadChange, frozen=True, gc=False, tag="message-queued"):
-    """A message of the user that came while a run was at work. The run that answers it, named here, starts
+    """A message of the user that arrived while a run was active. The run that answers it, named here, starts
     when the one before it ends or waits."""
 
     message: UserMessage
@@ -113,8 +113,8 @@ class ToolDisallowed(ThreadChange, frozen=True, gc=False, tag="tool-disallowed")
 
 
 class ToolsBrought(ThreadChange, frozen=True, gc=False, tag="tools-brought"):
-    """A later request for the same run brought other tools, named by their versions, or another name for it:
-    its next step gets these."""
+    """A later request for the same run has other tools, named by their versions, or another name for the run:
+    its next step uses these."""
 
     brought: tuple[str, ...]
     alias: str = ""
@@ -131,12 +131,12 @@ class RunStarted(RunClaim, frozen=True, gc=False, tag="run-started"):
     claims: dict[str, object] = {}
     """Of the person who started it."""
     brought: tuple[str, ...] = ()
-    """Versions of the tools that its client brought."""
+    """Versions of the tools in its client's request."""
     alias: str = ""
     """The name that its client gave it."""
     fence: int = 1
-    """Of its first claim. It continues from the previous run's fence: writes of that run's worker that are
-    still under way must not count as this one's."""
+    """The fence of its first claim. It continues from the fence of the previous run, so that late writes of
+    that run's worker cannot count as this one's."""
 
 
 class StepStarted(ModelOutput, frozen=True, gc=False, tag="step-started"):

@@ -94,7 +94,8 @@ def refs_in(value: object) -> tuple[str, ...]:
 
 
 def _containers(values: Iterable[object]) -> list[_Holder]:
-    """Only containers: most values of a large result are plain, and each step costs."""
+    """The objects and lists in a value; only containers, because most values of a large result are plain and
+    each step costs time."""
     return [each for each in values if isinstance(each, _HOLDERS) and each]
 
 

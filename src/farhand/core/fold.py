@@ -269,7 +269,7 @@ def _open_call(thread: ThreadState, event: CallOpened | CallRejected, at: float)
         return
     run.seq += 1
     if call.parent is not None:
-        # its step has ended, and the model does not see it
+        # not a call of the current step: the step has ended, and the model does not see this call
         _judge_waiting(thread, run)
         return
     if run.opened:

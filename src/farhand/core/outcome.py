@@ -1,4 +1,4 @@
-"""How a call can end, the digest that tells two results apart, and what the model sees of it."""
+"""How a call can end, the digest that distinguishes two results, and what the model sees of it."""
 
 from __future__ import annotations
 

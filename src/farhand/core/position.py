@@ -1,4 +1,4 @@
-"""Places in the log: an event with its number, how far a reader is, an entry of a feed.
+"""Places in the log: an event with its number, how far a reader has got, an entry of a feed.
 
 Every event is stored before a reader gets it, so a number means the same event for ever. `Position` counts
 characters too, because the clients of every wire return it as they got it.
@@ -56,7 +56,7 @@ _SEQ = attrgetter("seq")
 
 
 class Position(Struct, frozen=True, gc=False, order=True):
-    """How far a reader is: the last event it has; for a text, how many characters of it."""
+    """How far a reader has got: the last event it has; for a text, how many characters of it."""
 
     seq: int = 0
     offset: int = 0
@@ -90,7 +90,7 @@ class Bookmark(Struct, frozen=True, gc=False):
 
 
 def mark_of(run_id: str) -> str:
-    """Enough of a run's id to tell the runs of one thread apart."""
+    """Enough of a run's id to distinguish the runs of one thread."""
     return run_id.removeprefix("run_")[:8]
 
 

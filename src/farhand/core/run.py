@@ -31,9 +31,10 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
     thread_id: str
     state: RunState = RunState.RUNNING
     parked: bool = False
-    """No process keeps it."""
+    """No process holds it."""
     kept: bool = False
-    """Its responses have ended as they do when it parks, but its worker keeps it for the tools that ask."""
+    """Its responses have ended as they do when it parks, but its worker keeps it because of tools that ask
+    questions."""
     step: int = 0
     fence: int = 1
     since: int = 0

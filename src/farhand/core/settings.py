@@ -38,7 +38,7 @@ class Timeouts(ExplainedStruct, frozen=True, kw_only=True):
 
 
 class Limits(ExplainedStruct, frozen=True, kw_only=True):
-    """Bytes, unless the name says otherwise."""
+    """In bytes, unless the name says otherwise."""
 
     result_body: int = 1024 * 1024
     chat_body: int = 4 * 1024 * 1024
@@ -50,7 +50,7 @@ class Limits(ExplainedStruct, frozen=True, kw_only=True):
     title: int = 256
     metadata: int = 16 * 1024
     running_per_principal: int = 16
-    """Runs at work at once; a run that waits for a person or a far hand does not count."""
+    """Active runs; a run that waits for a person or a far hand does not count."""
     running_per_tenant: int = 1_000
     runs_per_min: int = 60
     """New runs per principal."""

@@ -83,7 +83,7 @@ class ThreadState(Struct, kw_only=True):
     """How many there have been."""
     calls: dict[str, Call] = field(default_factory=dict)
     queued: MessageQueued | None = None
-    """What the user sent while the run was at work: answered when that ends or waits."""
+    """What the user sent while the run was active: answered when that run ends or waits."""
 
     @property
     def exists(self) -> bool:

@@ -13,7 +13,7 @@ from farhand.core.run import RunState
 
 
 class ThreadCursor(NamedTuple):
-    """When a thread was used: its place in a list, which stays the same when the thread moves on."""
+    """When a thread was last used: its place in a list, which stays valid when the thread moves on."""
 
     at: float
     thread_id: str
@@ -67,8 +67,8 @@ class File(Struct, frozen=True, gc=False, tag_field="kind", tag="file"):
 
 
 class Note(Struct, frozen=True, gc=False, tag_field="kind", tag="note"):
-    """What a page tells the model besides the user's words, such as what it currently shows. It is never
-    displayed as if the user had written it."""
+    """Context that a page sends to the model besides the user's message, such as what it currently shows. It
+    is never displayed as if the user had written it."""
 
     label: str
     text: str
@@ -132,7 +132,7 @@ class ToolResultPart(Struct, frozen=True, gc=False):
     outcome: Outcome
     model_call_id: str | None = None
     untrusted: bool = False
-    """Whether the model is warned that the outcome contains words of strangers."""
+    """Whether the model is warned that the outcome contains text from strangers."""
     record: CallRecord | None = None
 
 

@@ -47,21 +47,23 @@ class Tool(Struct, frozen=True, kw_only=True, dict=True):
     """True if its function's own signature made the schema, so that the defaults in it are what runs. The
     defaults of any other schema are what its author wrote there."""
     untrusted: bool = False
-    """True if its output may contain words of strangers: the model is told that they are not instructions."""
+    """True if its output may contain text from strangers: the model is told that it is not instructions."""
 
     @cached_property
     def version(self) -> str:
-        """Changes with anything that a person who approved it relied on. Every call needs it."""
+        """A digest of everything that a person who approves the tool relies on. Cached, since every call
+        needs it."""
         promised = (self.name, self.description, self.input_schema, self.executor, self.output_schema)
         # an attribute that most tools lack must not change the versions of the others
         return digest(promised if self.title is None else (*promised, self.title))[:32]
 
     @cached_property
     def is_typed(self) -> bool:
-        """Whether a person who answers it in a page takes longer than a press. Every call needs it."""
+        """Whether a person who answers it in a page takes longer than a press. Cached, since every call needs
+        it."""
         return self.executor is Executor.FRONTEND and not is_answered_by_a_press(self)
 
 
 def digest_of_approval(tool_version: str, input: dict[str, object]) -> str:
-    """What exactly a person approved: this version of the tool with this input."""
+    """A digest of what a person approved: this version of the tool with this input."""
     return digest((tool_version, input))

@@ -208,7 +208,7 @@ class Changes(Struct, eq=False):
     files: list[str] = []
     feed: int = 0
     is_listed: bool = False
-    """Whether the thread's row in lists changes: words alone change nothing there."""
+    """Whether the thread's row in lists changes: text alone does not change it."""
     is_claimed: bool | None = None
     """Whether the appending worker advances the run from now on; None if that is unchanged."""
     outside: list[int] = []

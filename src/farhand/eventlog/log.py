@@ -62,7 +62,8 @@ T = TypeVar("T")
 ReadRun: TypeAlias = Callable[[Owner, str, Callable[[ThreadState], Run | None]], Awaitable[Run | None]]
 
 RECHECK_SEC = 2.0
-"""Where other processes write too, a hint may be lost: silence after which a subscriber checks the log."""
+"""Where other processes write too, a hint may be lost: a subscriber checks the log after this many seconds of
+silence."""
 THREAD_KEYS_CACHED = 100_000
 TOOLS = 1_000
 SNAPSHOTS_AT_ONCE = 100
@@ -110,7 +111,8 @@ class EventLog(Threads):
         await self.store.check()
 
     async def serve(self) -> None:
-        """Where processes share a store, tells the others which runs are read here. Runs until cancelled."""
+        """In a shared store, announces to the other processes which runs are read here. Runs until
+        cancelled."""
         await self._remote.serve()
 
     async def recover(self) -> None:
@@ -389,7 +391,7 @@ class EventLog(Threads):
             publish(feed_topic(key[0]), None)
 
     def _move_runs(self, changes: Changes, *, is_own: bool) -> None:
-        """Wakes those who wait for a run that moved. The worker that appended the last answer to a parked run
+        """Wakes the waiters of a run that moved. The worker that appended the last answer to a parked run
         resumes it."""
         runs, changes.new_runs = changes.new_runs, []
         for each in runs:
@@ -403,7 +405,7 @@ class EventLog(Threads):
             self.on_run(record, is_own)
 
     def _free_run(self, changes: Changes) -> None:
-        """Wakes those who wait for the run, if it has something to do, or its tools, if it only waits."""
+        """Wakes the waiters of the run if it can continue, or its tools if it only waits."""
         run = changes.thread.run
         if run is None:
             return
@@ -447,7 +449,7 @@ class EventLog(Threads):
     def on_loaded(self, thread: ThreadState) -> None:
         run = thread.run_record()
         if run is not None:
-            # another process may have stopped or claimed it in the meantime
+            # another process may have stopped or claimed it meanwhile
             self.on_run(run, False)
         for call in thread.open_calls():
             self._note_thread_keys(call, (thread.owner, thread.thread_id))

@@ -81,8 +81,7 @@ class LogReader(SubscribedReader):
         entries = await self._log.entries(run, after=max(0, self.at.seq - 1))
         fresh = self._fresh(entries)
         self._is_exact = True
-        # what was published in the meantime follows these entries or is among them; after the end there is
-        # nothing to wait for
+        # what was published meanwhile follows these entries or is among them; after the end nothing follows
         self._is_behind = (self._is_behind and bool(fresh)) or _has_end(fresh)
         return (without_discarded(fresh) if self._is_whole else fresh), not fresh and not run.active
 
@@ -106,7 +105,7 @@ class LogReader(SubscribedReader):
         """The entries that follow the position. A gap means that something was lost: the log has it."""
         if entries and entries[0].seq <= self.at.seq:
             place = first_after(entries, self.at.seq)
-            # the last entry before that may be a text that goes on after the position
+            # the last entry before that may be a text that continues after the position
             rest = rest_of(entries[place - 1], self.at)
             entries = entries[place:] if rest is None else [rest, *entries[place:]]
         fresh = _until_hole(entries, self.at.seq)
@@ -123,7 +122,7 @@ def _has_end(entries: list[Entry]) -> bool:
 
 def _until_hole(entries: list[Entry], seq: int) -> list[Entry]:
     """The entries that follow the number without a gap: nearly always all of them. The first may be the rest
-    of a text with this very number."""
+    of the text with this number."""
     if not entries or entries[0].seq > seq + 1:
         return []
     first = entries[0].seq

@@ -55,7 +55,7 @@ CACHE_BYTES = 64 * 1024 * 1024
 APPENDED_AT_ONCE = 256
 """Threads per transaction: a flood must not make the first one wait for the last, nor fail as a whole."""
 REFRESHED_AT_ONCE = 64
-"""Stale threads that are read again before the commands that wait in the meantime."""
+"""Stale threads that are read again at a time, so that waiting commands get their turn."""
 MAX_KNOWN_TOOLS = 10_000
 
 
@@ -132,7 +132,7 @@ class Threads:
         return await self._submit(key, command, then).future
 
     def submit(self, owner: Owner, thread_id: str, command: Command[T]) -> asyncio.Future[T]:
-        """Like `decide`, for callers that do something else in the meantime."""
+        """Like `decide`, for callers that do something else while they wait."""
         return self._submit((owner, thread_id), command, None).future
 
     async def decide_uncommitted(
@@ -288,7 +288,7 @@ class Threads:
             self._flushing = asyncio.get_running_loop().create_task(self._flush())
 
     async def _flush(self) -> None:
-        """One transaction at a time, so that commands gather in the meantime."""
+        """One transaction at a time, so that commands gather meanwhile."""
         try:
             while self._waiting or self._open or self._stale:
                 if self._stale:
@@ -384,8 +384,9 @@ class Threads:
                 self._not_earlier = now
 
     def _give_up(self, batches: Collection[ThreadBatch], error: Exception) -> None:
-        """Whether they were written is unknown: the log is read when a thread is needed again. The callers
-        get the error and may send the same again; what was stored is then answered as a repetition."""
+        """The store did not say whether they were written, so the log is read when a thread is needed again.
+        The callers get the error and may send the same again; if it was stored, that is answered as a
+        repetition."""
         for each in batches:
             each.is_stored = False
             commands = [*each.commands, *self._roll_back(each.cached)]
@@ -432,8 +433,8 @@ class Threads:
             await self._load(key)
 
     async def _load(self, key: Key) -> None:
-        """Caches the thread, unless its state was dropped, or loaded again, in the meantime: then what was
-        read may be older than the log."""
+        """Caches the thread, unless its state was dropped or loaded again meanwhile: then what was read may
+        be older than the log."""
         if key in self._cache:
             # loaded since it was found missing; commands may have been decided on that state
             return

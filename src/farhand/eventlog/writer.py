@@ -1,4 +1,5 @@
-"""What the models of this process write, on its way into the log: joined, and stored by one tick for all.
+"""The output of this process's models on its way into the log: joined, and stored by one tick for all of
+them.
 
 The first words after a silence are stored at once; words that follow within a tick are joined into one event.
 Readers get only what is stored, so nobody ever sees words that a crash could take back.
@@ -35,7 +36,7 @@ Words: TypeAlias = TextAdded | ReasoningAdded | InputAdded
 Block: TypeAlias = tuple[type[Event], int | str]
 Append: TypeAlias = Callable[[Run, tuple[Event, ...], int], asyncio.Future[int | None]]
 """Appends these events after the run's event with this number; returns the number of the run's last event
-then, or None if another worker has the run. Events that are already there are not stored twice."""
+then, or None if another worker has the run. Events that are already stored are not stored twice."""
 
 
 class RunWriter:
@@ -98,13 +99,13 @@ class RunWriter:
         return len(self._events) > self._handed_over and not self._is_lost
 
     def flush(self) -> asyncio.Future[int | None]:
-        """Stores what was written. If the store is down, the words are kept for the next time."""
+        """Stores what was written. If the store is down, the text is kept for the next time."""
         stored = self._append(self._run, *self.unstored())
         stored.add_done_callback(self._note)
         return stored
 
     def unstored(self) -> tuple[tuple[Event, ...], int]:
-        """What was written and is not known to be stored, and the number of the event before it: to be stored
+        """The text that is not known to be stored, and the number of the event before it: to be stored
         together with the end of a step. Pass the result to `note`."""
         self._close_block()
         self._handed_over = len(self._events)
@@ -129,7 +130,7 @@ class RunWriter:
         try:
             self.note(stored.result())
         except LostClaim:
-            # the run learns of it with its next word
+            # the run learns of it with its next text
             return
 
     def _close_block(self) -> None:

@@ -26,7 +26,7 @@ from farhand.errors import StoreDown
 from farhand.store.presence import Streams
 
 ARRIVING_SEC = 3600.0
-"""A file that is incomplete and whose last piece is older than this will never arrive: its sender is gone."""
+"""A file that is incomplete and got no piece for this long will never be completed: its sender is gone."""
 
 
 class ThreadRow(Struct, frozen=True, gc=False, kw_only=True):
@@ -203,8 +203,9 @@ class PurgeCount(Struct, frozen=True):
 ThreadKey: TypeAlias = tuple[Owner, str]
 CallKey: TypeAlias = Literal["call", "approval", "request"]
 Counted: TypeAlias = Literal["threads", "running", "open_calls", "bytes"]
-"""`running`: runs at work, so neither ended nor blocked. `bytes`: the size of the threads in the log; once a
-purge has removed rows of a thread, its snapshot counts too, since it replaces them."""
+"""`running` counts active runs, which have neither ended nor wait for an answer. `bytes`: the size of the
+threads in the log; once a purge has removed rows of a thread, its snapshot counts too, since it replaces
+them."""
 
 HintListener: TypeAlias = Callable[[str, str], None]
 """Called with a topic and what happened there; an empty topic means that hints may have been lost."""

@@ -32,17 +32,17 @@ def can_go_on(row: ThreadRow) -> bool:
 
 
 def is_running(row: ThreadRow) -> bool:
-    """Whether the run counts as at work: not ended, and not waiting for a person or a far hand."""
+    """Whether the run counts as active: not ended, and not waiting for a person or a far hand."""
     return _is_active(row) and row.run_state is not RunState.WAITING
 
 
 def is_open(call: Call) -> bool:
-    """Not settled, or not reported yet: then a worker still has to look after it."""
+    """Whether a worker may still have to work on it: not settled, or not reported yet."""
     return call.phase is not Phase.SETTLED or call.is_unreported
 
 
 def has_key(call: Call) -> bool:
-    """Whether a program has named the call for ever: no purge removes it."""
+    """Whether a program has given the call a permanent name: no purge removes it."""
     return call.request is not None and call.request.key is not None
 
 
@@ -148,7 +148,7 @@ def difference(
 Key: TypeAlias = tuple[str, str | None]
 """A tenant, and one of its subjects; None: all of them."""
 Counts: TypeAlias = tuple[int, ...]
-"""Threads, runs at work, open calls, bytes; or the changes of each."""
+"""Threads, active runs, open calls, bytes; or the changes of each."""
 
 _PLACES: dict[Counted, int] = {"threads": 0, "running": 1, "open_calls": 2, "bytes": 3}
 _NOTHING: Counts = (0, 0, 0, 0)

@@ -1,4 +1,4 @@
-"""What can be said about a store without opening it, to diagnose it."""
+"""What can be found out about a store without opening it, for diagnosis."""
 
 from __future__ import annotations
 

@@ -68,8 +68,8 @@ def redact_password(address: str) -> str:
     user, at, place = rest.rpartition("@")
     place, _, query = place.partition("?")
     name = user.partition(":")[0]
-    # a ? before the last @ may be part of a password, or the @ part of one in the query: they cannot be told
-    # apart
+    # a ? before the last @ may be part of a password, or the @ part of one in the query: they cannot be
+    # distinguished
     if not _NAME.fullmatch(name) or not _PLACE.fullmatch(place) or "?" in user:
         return f"{scheme}://…"
     harmless = "&".join(each for each in query.split("&") if _HARMLESS.fullmatch(each))
@@ -87,7 +87,7 @@ _HARMLESS = re.compile(r"(?!.*pass)[a-z_]+=[^#]*")
 
 
 async def inspect_store(address: str) -> StoreHealth:
-    """What can be said about it without opening it."""
+    """The store's health, without opening it."""
     check_address(address)
     if is_shared(address):
         with _driver_needed():

@@ -1,4 +1,4 @@
-"""What a shared store knows of the streams of registered clients."""
+"""The streams of registered clients, as a shared store knows them."""
 
 from __future__ import annotations
 

@@ -107,12 +107,12 @@ class Plan:
         return Decision(answer, tuple(self.events), not_after=self.not_after, not_before=self.not_before)
 
 
-# --------------------------------------------------------------------- results and answers from afar
+# --------------------------------------------------------------------- results and answers of far hands
 
 
 def settle(thread: ThreadState, checked: CheckedResult, *, now: float) -> Decision[Receipt]:
-    """A far hand's result. The first one that is stored wins, whoever has taken the call: a take only keeps
-    others from doing the same work."""
+    """A far hand's result. The first one that is stored wins, no matter who has taken the call: a take only
+    keeps others from doing the same work."""
     plan = Plan(thread, now)
     receipt = _settle(plan, checked)
     return plan.decision(receipt)
@@ -458,7 +458,7 @@ def with_questions(thread: ThreadState, *ended: CallSettled) -> tuple[CallSettle
         for call in thread.open_calls()
         if call.parent is not None and call.parent.call_id in call_ids and call.call_id not in call_ids
     ]
-    # a server tool asks a question, so a question has none of its own
+    # only server tools ask questions, so a question has none itself
     return (*ended, *asked)
 
 

@@ -47,8 +47,8 @@ def late_result(call: Call, *, sent: str | None) -> Receipt:
 
 
 def late_answer(call: Call, answer: Answer) -> Receipt | None:
-    """None while the person is still asked. An answer is the same only as a whole: the decision, the edit,
-    the reason and the scope, whoever gave it."""
+    """None while the person is still asked. Two answers are the same only if decision, edit, reason and scope
+    are, no matter who gave them."""
     if call.approval is not None and call.approval.answer is not None:
         first = call.approval.answer
         # by digest, since in Python 1, 1.0 and true are equal, but they are three different edits

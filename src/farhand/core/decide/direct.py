@@ -56,15 +56,15 @@ def open_direct(
 
 
 def cancel_unwanted(thread: ThreadState, call_ids: Collection[str], reason: str) -> Decision[int]:
-    """Cancels those of these calls that nobody misses now that their callers are gone; returns how many there
+    """Cancels those of these calls that nobody needs now that their callers are gone; returns how many there
     were."""
     unwanted = [call.call_id for call in thread.open_calls() if is_unwanted(call)]
     return cancel(thread, [call_id for call_id in call_ids if call_id in unwanted], reason)
 
 
 def is_unwanted(call: Call) -> bool:
-    """Whether nobody would miss this call without its caller: it has no request id to look it up by, and
-    nobody has approved it."""
+    """Whether nobody needs this call without its caller: it has no request id to look it up by, and nobody
+    has approved it."""
     if call.run_id is not None or call.parent is not None:
         # a question ends with the tool that asks it
         return False
@@ -74,9 +74,9 @@ def is_unwanted(call: Call) -> bool:
 
 
 def needs_worker(call: Call) -> bool:
-    """Whether a worker has to look after this call without a run again and again: it has to start its tool,
-    to report its outcome, or to end it once its caller is gone. A call that waits for a person or a program,
-    and can be looked up by its request id, needs nobody."""
+    """Whether a worker has to check this call without a run regularly: to start its tool, to report its
+    outcome, or to end it once its caller is gone. A call that waits for a person or a program, and can be
+    looked up by its request id, needs no worker."""
     if call.run_id is not None:
         return False
     if call.phase is Phase.SETTLED:
@@ -104,7 +104,8 @@ def add_caller(
 
 
 def cancel_with_callers(thread: ThreadState, call_id: str, worker: str, reason: str) -> Decision[int]:
-    """The last caller at this worker was cancelled: so is the call, unless a caller elsewhere may want it."""
+    """The last caller at this worker was cancelled. Cancels the call as well, unless it may have callers
+    elsewhere."""
     call = thread.calls.get(call_id)
     if call is None or call.request is None or call.request.worker != worker:
         return Decision(0)

@@ -46,7 +46,7 @@ def bring(
     *,
     alias: str,
 ) -> Decision[list[Receipt]]:
-    """The accepted submissions, and the tools that their request brought, in one append."""
+    """The accepted submissions, and the tools of their request, in one append."""
     brought = bring_tools(thread, run_id, tools, alias=alias)
     return Decision(
         accepted.answer,

@@ -181,8 +181,8 @@ def begin_again(
 def bring_tools(
     thread: ThreadState, run_id: str, tools: tuple[Tool, ...], *, alias: str = ""
 ) -> Decision[bool]:
-    """A later request for the same run brings other tools, and may have its own name for it and for the run
-    that follows; False if the run has ended. Open calls keep the version they were opened with."""
+    """A later request for the same run has other tools, and may have its own name for it and for the run that
+    follows; False if the run has ended. Open calls keep the version they were opened with."""
     run, queued = thread.active_run, thread.queued
     if run is None or run.run_id != run_id:
         return Decision(False)
@@ -419,8 +419,8 @@ def claim(  # noqa: PLR0913
 
 
 def stop(thread: ThreadState, run_id: str, reason: str) -> Decision[bool]:
-    """Ends a run from outside, whoever advances it; False if it had ended. A queued message stays in the
-    thread, and is answered only with the next message."""
+    """Ends a run from outside, no matter which worker advances it; False if it had ended. A queued message
+    stays in the thread, and is answered only with the next message."""
     run = thread.active_run
     if run is None or run.run_id != run_id:
         return Decision(False)

@@ -101,7 +101,7 @@ _SETTINGS = {
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
-    # a suspended process still acknowledges: without this the database waits for it for ever
+    # a suspended process still acknowledges: without this the database would wait for it forever
     "tcp_user_timeout": "15000",
     "jit": "off",
 }
@@ -205,7 +205,8 @@ class Connection:
         except AttributeError as error:
             if not self.is_closed:
                 raise
-            # the driver fails oddly on a connection that it lost between two of its own commands
+            # the driver raises unspecific errors for a connection that it lost between two of its own
+            # commands
             raise self._translate(error) from error
         except _ALL as error:
             raise self._translate(error) from error
@@ -300,7 +301,7 @@ _CONFLICTS = (asyncpg.UniqueViolationError, asyncpg.SerializationError, asyncpg.
 _LOST = (
     OSError,
     asyncpg.InterfaceError,
-    # between two commands the database has said that the session ends, and its end has not arrived yet
+    # the database has announced between two commands that the session ends, and the end has not arrived yet
     asyncpg.InternalClientError,
     asyncpg.PostgresConnectionError,
     asyncpg.AdminShutdownError,

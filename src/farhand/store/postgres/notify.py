@@ -41,9 +41,9 @@ Hint: TypeAlias = tuple[str, str]
 LOOK_AT_EVERYTHING: Hint = ("", "")
 
 PAYLOAD_BYTES = 7_600
-"""PostgreSQL accepts less than 8,000."""
+"""The limit of a notification: PostgreSQL accepts less than 8,000 bytes."""
 MAX_PAYLOADS = 16
-"""Beyond this many, the others are told to check everything."""
+"""With more keys than this, the others are told to check everything."""
 PING_SEC = 0.5
 SELF_TEST_SEC = 2.0
 ECHO_SEC = 1.0
@@ -123,7 +123,7 @@ class Notifier:
             await asyncio.sleep(RETRY_SEC)
 
     async def _recheck_while_deaf(self) -> None:
-        """Not while the database is down: a waiter should keep waiting, and not be told to fail."""
+        """Not while the database is down: then a waiter should keep waiting instead of failing."""
         while True:
             await self._deaf.wait()
             with suppress(Broken):

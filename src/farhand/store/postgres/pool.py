@@ -206,7 +206,8 @@ class Pool:
         return None
 
     async def _connect(self, until: float = math.inf) -> Connection:
-        """While the database is silent one caller asks for all: the others need not find out themselves."""
+        """While the database is silent, one caller's request serves all: the others need not find out
+        themselves."""
         now = asyncio.get_running_loop().time()
         left = until - now
         if now < self._down_until or self._is_connecting or left <= 0:

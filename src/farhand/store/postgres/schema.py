@@ -385,7 +385,7 @@ async def _check_tables(connection: Connection, database: DatabaseAddress) -> Pr
 
 
 def _denied(kind: str, database: DatabaseAddress, name: str) -> Problem:
-    """In the database's own words, so that both checks say the same."""
+    """In the database's own terms, so that both checks report the same."""
     what = f"permission denied for {kind} {name}"
     return Problem(what, missing_right(what, database.schema))
 

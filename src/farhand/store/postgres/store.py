@@ -87,7 +87,7 @@ class PostgresStore:
         self.clients: ClientStore = PostgresClients(self._pool, clock, self._feed)
         self.streams: Streams | None = PostgresStreams(self._pool, clock)
         self._tools: dict[str, Tool] = {}
-        # without a group, like the other below: it lives as long as the store does
+        # without a group, like the other one below: it runs until the store is closed
         self._appending = asyncio.create_task(self._appends.run())  # noqa: TID251
         # it owns the group that its own tasks live in
         self._notifying = asyncio.create_task(self._notifier.run())  # noqa: TID251

@@ -180,7 +180,7 @@ def _add_rows(writing: WriteConnection, rows: Rows, header: ThreadHeader, append
 
 
 def _add_lookups(writing: WriteConnection, rows: Rows, header: ThreadHeader, append: Append) -> None:
-    """Writes the records of calls and runs, or holds back those of a run that is at work."""
+    """Writes the records of calls and runs, or holds back those of an active run."""
     no, row, owner = header.no, append.thread, append.owner
     before = writing.held.get(no)
     run_id = row.run_id if row is not None and header.can_go_on and not row.is_parked else None

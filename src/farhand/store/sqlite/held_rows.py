@@ -1,4 +1,4 @@
-"""Look-up rows of runs at work that are not in the tables yet."""
+"""Look-up rows of active runs that are not in the tables yet."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from farhand.store.base import CallKey, FoundCall
 
 
 class HeldThread(Struct, frozen=True):
-    """The records of a run at work that are not in the tables yet, or not in their current form."""
+    """The records of an active run that are not in the tables yet, or not in their current form."""
 
     owner: Owner
     thread_id: str
@@ -21,7 +21,7 @@ class HeldThread(Struct, frozen=True):
 
 
 class HeldRows:
-    """Look-up rows of runs at work, written when the run parks or ends: most calls are settled by then, and
+    """Look-up rows of active runs, written when the run parks or ends: most calls are settled by then, and
     each is one row instead of two.
 
     Everything here is also in the log of a thread whose run can continue: after a crash its rows are rebuilt

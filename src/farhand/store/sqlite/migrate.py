@@ -250,7 +250,7 @@ def migrate(db: sqlite3.Connection, place: Path) -> None:
             hint="Use that version of farhand, or another file.",
         )
     if 0 < stored < latest:
-        # rewriting a table may take long, and nothing is served in the meantime
+        # rewriting a table may take long, and nothing is served meanwhile
         log.warning("upgrading the store from version %d to %d: this may take a while", stored, latest)
     for number, sql in enumerate(STEPS[stored:], stored + 1):
         _run_step(db, number, sql)

@@ -142,7 +142,7 @@ class SqliteStore:
         return None if found is None else FoundCall(owner, found[2], decode_or_raise(decode_call, found[4]))
 
     async def open_calls(self, which: CallFilter, *, limit: int = 1000) -> list[FoundCall]:
-        # first: what is written in the meantime is found in the table
+        # first: what is written meanwhile is found in the table
         held = {each.call.call_id: each for each in self._held.calls()}
 
         def make(row: Columns) -> FoundCall | None:

@@ -403,7 +403,7 @@ def _refusal(error: Exception) -> Exception:
 
 
 def _reason(error: sqlite3.Error) -> str:
-    """Shown to everyone: in our own words, since SQLite's may contain a path."""
+    """Shown to everyone, so in our own terms: SQLite's may contain a path."""
     if isinstance(error, FileMoved):
         return str(error)
     # the low byte is the kind, whatever the rest; an error that Python raised itself has none
