@@ -62,8 +62,7 @@ T = TypeVar("T")
 ReadRun: TypeAlias = Callable[[Owner, str, Callable[[ThreadState], Run | None]], Awaitable[Run | None]]
 
 RECHECK_SEC = 2.0
-"""Where other processes write too, a hint may be lost: a subscriber checks the log after this many seconds of
-silence."""
+"""Other processes' hints may be lost: a subscriber checks the log after this many seconds of silence."""
 THREAD_KEYS_CACHED = 100_000
 TOOLS = 1_000
 SNAPSHOTS_AT_ONCE = 100
@@ -111,8 +110,7 @@ class EventLog(Threads):
         await self.store.check()
 
     async def serve(self) -> None:
-        """In a shared store, announces to the other processes which runs are read here. Runs until
-        cancelled."""
+        """In a shared store, announces which runs are read here. Runs until cancelled."""
         await self._remote.serve()
 
     async def recover(self) -> None:

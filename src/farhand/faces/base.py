@@ -154,7 +154,7 @@ class ErrorBody(Struct):
 
 
 class ErrorReply(Struct):
-    """The error body of a face that has none of its own."""
+    """The error body of a face that has no format of its own for errors."""
 
     error: ErrorBody
 
@@ -219,7 +219,7 @@ class Route:
     that only streams."""
     parameters: tuple[Parameter, ...] = ()
     name: str = ""
-    """The name of the operation; by default that of the endpoint."""
+    """The name of the operation; by default, that of the endpoint."""
     deprecated: bool = False
 
 

@@ -1,4 +1,4 @@
-"""The fields of an event that the wires show, with their order and names. Pure.
+"""The fields of an event that the wires show, in order, with their names. Pure.
 
 The log holds more fields, for the fold. Where the log has renamed one, the wires keep the old name.
 """

@@ -26,7 +26,7 @@ _MAX_REFUSED = 10_000
 
 
 class ImageFallback:
-    """One for each model, for its whole life."""
+    """One for each model, for as long as the model exists."""
 
     def __init__(self) -> None:
         self._refused: dict[str, None] = {}

@@ -30,7 +30,7 @@ class PromptEncoder:
             asked.call_id: asked for asked in calls_in_messages(prompt.messages)
         }
         offered = (tool.name for tool in prompt.tools)
-        # tools in the history may no longer exist, but their names must be valid all the same
+        # tools in the history may no longer exist, but their names must be valid
         called = (asked.tool for asked in self._asked.values())
         self.names = ToolNames((*offered, *called), longest=longest_name)
 

@@ -245,7 +245,7 @@ class App:
         claims: Claims | None = ...,
     ) -> Outcome | Waiting: ...
     @explain_arguments("call()")
-    # the options of a call, each of them a word that its caller writes
+    # the options of a call, each set by name by its caller
     async def call(  # noqa: PLR0913
         self,
         tool: str,

@@ -74,14 +74,16 @@ class HttpEndpoint:
         return WrongMethod(f"This path takes {', '.join(sorted(self.routes))}.")
 
     async def _refuse_cut_short(self, scope: Scope, exchange: HttpExchange) -> None:
-        """A request cancelled by a shutdown is told to retry; the HTTP server would answer with a 500."""
+        """A request cancelled by a shutdown gets a response that says to retry; the HTTP server would answer
+        with a 500."""
         if not exchange.has_answered:
             with suppress(OSError):
                 await self._refuse(scope, exchange, _cut_short())
 
     async def _refuse(self, scope: Scope, exchange: HttpExchange, error: FarhandError) -> None:
         if exchange.has_answered:
-            # the response has begun and cannot be changed: the connection is aborted, which a reader can tell
+            # the response has begun and cannot be changed: the connection is aborted, which the reader can
+            # detect
             raise error
         self._state.count_refusal(self.face.name, error)
         status = status_of(error)
@@ -177,7 +179,8 @@ def _is_page(scope: Scope) -> bool:
 
 
 _OWN_TOKEN = b'Bearer realm="farhand development token"'
-"""How a page tells a server that takes the token printed at start from one with a sign-in of its host."""
+"""Lets a page distinguish a server that takes the token printed at start from one with a host's own
+sign-in."""
 
 
 def refusal_headers(error: FarhandError, status: int) -> tuple[Header, ...]:

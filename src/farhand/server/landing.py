@@ -55,16 +55,16 @@ class Brand(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What a small page says, and the one thing that can be done there."""
+    """The content of a small page, and its only action."""
 
     brand: Brand
     heading: str
     text: str
     problem: str = ""
     link: tuple[str, str] | None = None
-    """Where to, and its words."""
+    """The address and the text of the link."""
     form: tuple[str, str, str] | None = None
-    """The path that takes the token, the words of the field and of the button."""
+    """The path that takes the token, and the texts of the field and of the button."""
 
 
 def notice_page(notice: Notice) -> bytes:

@@ -186,7 +186,7 @@ class _Pages:
             raise unknown_path()
 
     async def logo(self, scope: Scope, send: Send) -> None:
-        """The agent's own image. It may be an SVG, which as a page of its own may do nothing."""
+        """The agent's own image. It may be an SVG, which may do nothing when it is opened as a page."""
         logo = self._service.spec.branding.logo
         if not isinstance(logo, LogoFile):
             raise unknown_path()

@@ -39,7 +39,7 @@ def _socket_routes(faces: Sequence[Face], auth: Authenticator, state: AppState) 
 
 
 def _http_routes(faces: Sequence[Face], auth: Authenticator, state: AppState) -> list[BaseRoute]:
-    """One route per path: a method that a path does not take is refused in its face's own words."""
+    """One route per path: a method that the path does not take is refused in the format of its face."""
     paths: dict[str, HttpEndpoint] = {}
     for face in faces:
         for route in face.routes:
@@ -64,7 +64,7 @@ def _look_up_first(routes: Sequence[BaseRoute], router: ASGIApp) -> ASGIApp:
 
 
 def _trim_headers(app: ASGIApp) -> ASGIApp:
-    """Outermost, so that nothing reads a header before."""
+    """Outermost, so that nothing reads a header before it."""
 
     def call(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         # in place, since a stream would keep a copy of its scope for as long as it is open

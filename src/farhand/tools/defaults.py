@@ -97,7 +97,7 @@ class _Filler:
         return next((each["default"] for each in self._linked(rule) if each.get("default") is not None), None)
 
     def _fits(self, choice: object, value: object) -> bool:
-        """As far as it takes to tell alternatives apart: the type, the names of members, and constants."""
+        """Only what distinguishes alternatives: the type, the names of members, and constants."""
         kind = "object" if isinstance(value, dict) else "array"
         rules = self._linked(choice)
         if not any(kind in _types(each) for each in rules):

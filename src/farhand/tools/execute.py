@@ -60,7 +60,7 @@ MayStart: TypeAlias = Callable[[], Awaitable[bool]]
 
 
 class ToolNotStarted(Exception):
-    """`MayStart` said no: the function was not called."""
+    """`may_start` returned False: the function was not called."""
 
 
 class CaughtError(Struct, frozen=True):

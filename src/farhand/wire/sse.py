@@ -91,7 +91,7 @@ class Parser:
             return self._dispatch()
         name, _, value = raw.decode(errors="replace").partition(":")
         if name != "data":
-            # only data counts: comments alone may go on for days
+            # only data counts: comments alone may continue for days
             self._size -= size
         self._take_field(name, value.removeprefix(" "))
         return None

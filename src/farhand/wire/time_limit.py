@@ -20,7 +20,7 @@ class TimeLimit:
         self.seconds = seconds
         # Any: what a task returns does not matter here
         self._since: dict[asyncio.Task[Any], float] = {}
-        """Since when each task is at it, the oldest first."""
+        """When each task started, oldest first."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
 

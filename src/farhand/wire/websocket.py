@@ -19,7 +19,7 @@ IDLE = 4408
 TOO_MANY = 4429
 MOST_REASON = 123
 CLOSE_WITHIN_SEC = 1.0
-"""For a close frame to leave: whoever closes a connection does not wait for a peer that reads nothing."""
+"""How long a close frame may take to be sent: a peer that reads nothing is not waited for."""
 
 
 class Socket:
@@ -84,7 +84,7 @@ class Socket:
             await self._try_to_send({"type": "websocket.send", "text": text.decode()}, self._stall_after)
 
     async def close(self, code: int, reason: str = "") -> None:
-        """Ends the connection; a peer that still reads is told why."""
+        """Ends the connection, with the reason for a peer that still reads."""
         if self.is_open:
             self._end()
             closing = {"type": "websocket.close", "code": code, "reason": _cut(reason)}

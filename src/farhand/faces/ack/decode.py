@@ -18,7 +18,7 @@ from farhand.wire.json_reader import read_as
 
 
 class DecodedAck(Struct, frozen=True):
-    """A result, and whether one that does not fit is to leave its call open."""
+    """A result, and whether an output that does not match the schema leaves its call open."""
 
     result: Result
     only_if_fits: bool

@@ -1,1 +1,1 @@
-"""AG-UI clients, and CopilotKit without a runtime of its own."""
+"""AG-UI clients, and CopilotKit without its Node runtime."""

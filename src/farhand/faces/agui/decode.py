@@ -46,8 +46,8 @@ _MEDIA = ("image", "audio", "video", "document")
 
 
 class AguiRequest(Struct, frozen=True):
-    """One request in our words, with tools that are not admitted yet; `is_versioned` if its client says which
-    version it speaks."""
+    """One decoded request, with tools that are not admitted yet; `is_versioned` if its client sends its
+    protocol version."""
 
     post: Post
     tools: tuple[ToolDescription, ...]
@@ -59,12 +59,12 @@ def decode_run(value: object) -> AguiRequest:
 
 
 def decode_connect(value: object) -> AguiRequest:
-    """Only the thread, the tools and the version count."""
+    """Only the thread, the tools and the version are used."""
     return _head(_as(value, RunAgentInput))
 
 
 def decode_stop(value: object) -> str | None:
-    """The client's name of the run that is meant; None for whatever runs."""
+    """The client's name of the run to stop; None for the active run, whatever its name."""
     return None if value is None else _as(value, StopRequest).run_id
 
 
@@ -182,7 +182,7 @@ def result_message_id(call_id: str) -> str:
 
 
 def _is_own_result(posted: AguiMessage) -> bool:
-    """Not the message that this server made of an outcome, which the client only repeats."""
+    """Not the message that this server made from an outcome, which the client only repeats."""
     call_id = posted.tool_call_id
     return posted.role == "tool" and bool(call_id) and posted.id != result_message_id(call_id or "")
 
@@ -208,8 +208,8 @@ def _answer(entry: ResumeEntry) -> QuestionAnswer:
 
 
 def _decision(payload: object) -> Answer | str:
-    """A yes or no, or why it is neither: also the text "true" is not. Whether it has to be one is known only
-    where the question is: a tool may ask for anything."""
+    """An approval or a denial, or why it is neither: the text "true" is not one either. Whether it has to be
+    one depends on the question, since a tool may ask for anything."""
     if not isinstance(payload, dict) or not isinstance(payload.get("approved"), bool):
         return "must have `approved`: true or false"
     reason, edited = payload.get("reason", ""), payload.get("editedArgs")

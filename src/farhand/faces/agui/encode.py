@@ -87,7 +87,7 @@ Tools = Mapping[str, Tool | None]
 
 
 class RunName(Struct, frozen=True):
-    """How the client names what it is shown; `is_versioned` if it says which version it speaks."""
+    """How the client names what it is shown; `is_versioned` if it sends its protocol version."""
 
     thread_id: str
     run_id: str
@@ -95,8 +95,8 @@ class RunName(Struct, frozen=True):
 
 
 class AguiEncoder:
-    """The events of one response. It follows the calls of the run as it goes, because the end of a pause
-    names those that are open.
+    """The events of one response. It follows the state of the run's calls, because the end of a pause names
+    those that are open.
 
     `shown_calls` and `shown_results` are what the client has. A pause before the event `past` is over.
     """
@@ -141,13 +141,14 @@ class AguiEncoder:
 
     @property
     def is_paused(self) -> bool:
-        """The run waits, and everything before that has been sent: the response ends now."""
+        """The run waits, and everything before that was sent: the response ends now."""
         if self.ended or self._at < self._past or not (self._is_parked or self._is_kept):
             return False
         # a run that has something to do stays parked until a worker has claimed it
         undone = [call for call in self._calls.values() if call.outcome is None]
         if self._rests_since < self._past and all(call.runs_at_client for call in undone if call.blocks):
-            # parked for what is answered since: the rest is a registered client's, and is waited for
+            # parked for calls that are answered by now: the remaining ones are a registered client's, and are
+            # waited for
             return False
         blockers = sum(call.blocks for call in undone)
         askers = {call.parent.call_id for call in undone if call.parent is not None}
@@ -211,7 +212,7 @@ class AguiEncoder:
         return self.pause({})
 
     def end(self) -> bytes:
-        """The end that was kept back: nothing follows after all."""
+        """The end that was held back: nothing follows after all."""
         self._events += [] if self._last is None else [self._last]
         return self._flush()
 
@@ -245,7 +246,8 @@ class AguiEncoder:
         self._usage = (self._usage[0] + used.input_tokens, self._usage[1] + used.output_tokens)
 
     def _discard_step(self, event: StepDiscarded) -> None:
-        """The same step comes again: another message, or its text would be added to what was cut."""
+        """The same step is written again: as another message, or its text would be appended to the discarded
+        one."""
         self._close_text()
         self._attempts[event.step] = self._attempts.get(event.step, 0) + 1
         self._texts.pop(event.step, None)
@@ -276,7 +278,7 @@ class AguiEncoder:
     def _open_call(self, event: CallOpened | CallRejected) -> None:
         call = self._calls[event.call_id]
         if self._is_silent:
-            # the page's own are shown at the pause, and the client says which of them it has
+            # the page's own calls are shown at the pause, and the client says which of them it has
             if call.executor is not Executor.FRONTEND or isinstance(event, CallRejected):
                 self._shown.add(call.call_id)
                 self._results.update([call.call_id] if isinstance(event, CallRejected) else [])
@@ -439,7 +441,7 @@ _CAPABILITIES = {
 
 
 def encode_refused_run(name: RunName, error: FarhandError) -> bytes:
-    """A whole response that says why the post means nothing in this thread now."""
+    """A whole response that says why the post has no meaning in this thread now."""
     version = PROTOCOL_VERSION if name.is_versioned else None
     started = RunStartedEvent(name.thread_id, name.run_id, version)
     return frames([encode(started), encode(RunErrorEvent(str(error), error.code))])
@@ -462,7 +464,7 @@ def _result_event(call: Call) -> ToolCallResultEvent:
 
 
 def _is_for_page(call: Call) -> bool:
-    """Whether a page may execute it now."""
+    """Whether a page may execute the call now."""
     return (
         call.executor is Executor.FRONTEND
         and call.parent is None

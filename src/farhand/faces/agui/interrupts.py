@@ -22,8 +22,8 @@ APPROVAL_SCHEMA: dict[str, object] = {
 
 
 def interrupt_of(call: Call, tool: Tool | None, *, with_expiry: bool) -> Interrupt:
-    """`tool` is that of a question. Only a call that the client was shown is named by its id: one of the page
-    is shown with the approval, and what a tool asks never is."""
+    """`tool` is that of a question. Only a call that the client was shown is named by its id: a page's call
+    is shown after its approval, and a tool's question never is."""
     is_approval = call.phase is Phase.ASKING
     is_shown = is_approval and call.executor is not Executor.FRONTEND and call.parent is None
     asked = Interrupt(question_id(call), "tool_call" if is_shown else "confirmation")
@@ -40,7 +40,7 @@ def interrupt_of(call: Call, tool: Tool | None, *, with_expiry: bool) -> Interru
 
 
 def _words(input: Mapping[str, object]) -> str | None:
-    """What a tool asks, as far as its input has words for it."""
+    """The question of a tool, if its input contains a text for it."""
     for name in ("message", "question", "prompt", "title"):
         if isinstance(text := input.get(name), str):
             return text

@@ -129,7 +129,7 @@ class _Endpoints:
         try:
             turn = await posts.take(request.principal, post)
         except (Busy, Malformed, NotFound, Unanswered) as error:
-            # the request is sound, and the thread is not as its client believes
+            # the request is valid, but the thread is not in the state that its client expects
             await self._refuse(request, encode_refused_run(name, error))
             return
         await self._show(request, turn, name)
@@ -197,7 +197,7 @@ class _Following:
         try:
             return await self._frames(seconds)
         except (StoreDown, Unreadable):
-            # the response still ends properly, and the rest can be had by connecting
+            # the response still ends properly, and the rest can be read by connecting
             return self.encoder.close(cut=True)
 
     def leave(self) -> None:

@@ -1,4 +1,5 @@
-"""The structs of AG-UI and of CopilotKit's runtime: what is read of requests, and the events of responses.
+"""The structs of AG-UI and of CopilotKit's runtime: the fields of requests that are read, and the events of
+responses.
 
 Members that are not taken from a request are read as anything: what a client keeps for itself is not judged.
 """

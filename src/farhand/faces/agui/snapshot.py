@@ -70,7 +70,7 @@ def _result(call_id: str, outcome: Outcome) -> ShownMessage:
 
 
 def _content(parts: Sequence[Part], root: str) -> str | list[ShownPart]:
-    """A text as it was sent; with files, a list of parts. Notes are for the model alone."""
+    """A text as it was sent; with files, a list of parts. Notes are only for the model."""
     if not any(isinstance(part, File) for part in parts):
         return "".join([part.text for part in parts if isinstance(part, Text)])
     shown: list[ShownPart] = []

@@ -54,7 +54,7 @@ from farhand.wire.sse import DONE, frame
 
 
 class StreamStart(Struct, frozen=True, kw_only=True):
-    """How a response begins, and which part of the run it has.
+    """How a response begins, and which part of the run the reader already has.
 
     The reader has everything up to `after`. A pause up to `past` was there before the response: it ends the
     response only if nothing came after it.
@@ -162,7 +162,7 @@ class AwaitingEncoder:
         return self._style.stop(block)
 
     def _control(self, entry: Entry) -> list[str]:
-        """What a page must act on has its own frame."""
+        """Entries that a page must act on get frames of their own."""
         self._waiting.note(entry.event)
         if isinstance(entry.event, RunFailed):
             return [error_tag(entry.event.code, entry.event.message)]
@@ -234,7 +234,7 @@ class _Waiting:
                 self._asked.pop(call_id, None)
                 self._at_clients.discard(call_id)
                 if not self._asked:
-                    # a tool that asked goes on without a word, and may ask again
+                    # the tool that asked continues without an event, and may ask again
                     self._parked = self._is_sent = False
             case RunParked():
                 self._parked = True

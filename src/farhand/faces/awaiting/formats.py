@@ -1,4 +1,5 @@
-"""The two formats of this wire: tags, or Anthropic's stream events. Knows no positions and no end.
+"""The two formats of this wire: tags, or Anthropic's stream events. Knows no positions, and not when a
+response ends.
 
 What is streamed in pieces is a block: it is started, added to and stopped. Everything else is sent whole.
 """

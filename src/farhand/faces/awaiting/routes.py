@@ -185,7 +185,7 @@ class _Endpoints:
     async def _show(
         self, request: Request, turn: Turn, start: StreamStart, *, after: Position = START
     ) -> None:
-        """`after` is where the journal is read from; what the reader has of it is in `start`."""
+        """`after` is where the journal is read from; `start` says which part of it the reader has."""
         with self._service.read(turn.run, after) as reader:
             await follow(request, reader, AwaitingEncoder(start))
 

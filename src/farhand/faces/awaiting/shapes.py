@@ -19,7 +19,7 @@ TOOL_CALL = "content-block-tool_call"
 TOOL_RESULT = "content-block-tool_result"
 
 OURS = (META, PAUSE, IGNORED, GAP, "content-block-")
-"""How the tags of this wire begin: no text of a model or a tool may look like one."""
+"""The beginnings of this wire's tags: no text of a model or a tool may look like one."""
 
 
 class RunRequest(Struct, frozen=True):

@@ -9,8 +9,8 @@ from farhand.core.position import Position, parse_position
 
 
 def decode_position(last_event_id: bytes | None, query: Mapping[str, str]) -> str | None:
-    """The position of the reader: a browser that reconnects sends it in a header, which counts more than the
-    one in its address. None if it has no position yet."""
+    """The position of the reader. A browser that reconnects sends it in a header, which takes precedence over
+    the one in its address. None if it has no position yet."""
     if last_event_id:
         return last_event_id.decode("latin-1")
     return query.get("after")

@@ -56,7 +56,7 @@ def encode_news(news: News, call: Call | None, *, skip: int = 0) -> bytes:
 
 
 def encode_start(position: Position) -> bytes:
-    """The reader's position before the first event; not shown to anyone."""
+    """The reader's position before the first event; never sent."""
     return f"id: {position}\n\n".encode()
 
 
@@ -144,7 +144,7 @@ def _message_id(call: Call) -> str:
 
 def _shown(event: Happening, thread_id: str | None) -> dict[str, object]:
     shown = public_fields(event, thread_id, omit_defaults=True)
-    # for the Inspector alone
+    # only for the Inspector
     shown.pop("detail", None)
     if isinstance(event, RunResumed) and not event.taken_over:
         # only where it is true, which is rare

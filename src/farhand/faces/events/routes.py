@@ -92,7 +92,7 @@ class _News:
             return None
         frames = [await self._encoded(news) for news in page if self._is_wanted(news)]
         if page and not self._is_wanted(page[-1]):
-            # the position moves on with the other threads, or a long silence here would end in a gap
+            # the position also advances with other threads, or a long silence here would end in a gap
             frames.append(encode_start(Position(page[-1].no)))
         return b"".join(frames)
 

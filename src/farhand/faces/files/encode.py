@@ -25,7 +25,7 @@ def headers_of(file: StoredFile) -> list[Header]:
 
 _SAFE: tuple[Header, ...] = (
     (b"x-content-type-options", b"nosniff"),
-    # even if a browser ignores the attachment header: no script runs, no frame embeds it
+    # even if a browser ignores the attachment header, no script runs and no frame embeds it
     (b"content-security-policy", b"default-src 'none'; sandbox; frame-ancestors 'none'"),
     (b"cross-origin-resource-policy", b"same-site"),
     (b"referrer-policy", b"no-referrer"),

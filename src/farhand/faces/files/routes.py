@@ -64,7 +64,7 @@ class _Endpoints:
         """Download a file."""
         file = await self._find(request)
         pieces = self._files.pieces(file)
-        # read before the length is sent: a file that is deleted until then is not found
+        # read before the length is sent: if the file was deleted meanwhile, the response is a 404
         piece = await anext(pieces)
         await self._begin(request, file)
         async with asyncio.TaskGroup() as group:
@@ -100,6 +100,6 @@ class _Endpoints:
         )
 
     async def _send(self, request: Request, body: bytes, *, more: bool) -> None:
-        # a reader that reads nothing must not hold a connection for ever
+        # a reader that reads nothing must not hold a connection forever
         async with asyncio.timeout(self._limits.stalled_after_sec):
             await request.exchange.send({"type": "http.response.body", "body": body, "more_body": more})

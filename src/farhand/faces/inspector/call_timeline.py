@@ -258,7 +258,7 @@ def _holder_of(call: Call) -> str:
 def marks_of(
     entries: Sequence[Entry], readers: Iterable[Observation], calls: Mapping[str, Iterable[Observation]]
 ) -> list[Mark]:
-    """`calls` has what was seen of each call, by its id. In the order of time."""
+    """`calls` has the observations of each call, by its id. In the order of time."""
     pauses = [
         Mark(entry.at, "paused" if isinstance(entry.event, RunParked) else "continued")
         for entry in entries

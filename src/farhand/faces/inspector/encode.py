@@ -293,7 +293,7 @@ def run_state(run: Run, calls: Sequence[Call]) -> str:
         return run.state.value
     if run.waits:
         return "parked" if run.rests else "waiting"
-    # the row of a held run is written when the run goes on: until then its calls say that it waits
+    # the row of a held run is written when the run continues: until then its calls say that it waits
     still_open = [call for call in calls if call.phase is not Phase.SETTLED]
     return "waiting" if still_open and all(call.blocks for call in still_open) else "running"
 
@@ -361,11 +361,11 @@ def _waiting(call: Call, title: str) -> InspectedWaiting:
 
 
 def curl_of(call: Call, outcome: Outcome | None, address: str) -> str:
-    """A command that would send the call's answer once more; the token is named, never written."""
+    """A command that sends the call's answer again; the token is a variable, never written out."""
     if call.approval is not None and (call.phase is Phase.ASKING or isinstance(outcome, Denied)):
         return _post(f"{address}/api/tools/approve", _approval(call.approval.approval_id, outcome))
     if call.executor is Executor.SERVER:
-        # only the server can answer it: the command reads its record
+        # only the server can answer it, so the command reads its record
         return f"curl {shlex.quote(f'{address}/api/inspect/calls/{call.call_id}')} {_SIGN_IN}"
     return _post(f"{address}/api/tools/ack", _ack(call.call_id, outcome))
 

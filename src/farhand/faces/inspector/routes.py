@@ -192,7 +192,7 @@ class _Endpoints:
         await request.reply(200, body)
 
     async def again(self, request: Request) -> None:
-        """Send the answer of a call once more, as a client does that did not receive the receipt."""
+        """Send the answer of a call again, as a client does that did not receive the receipt."""
         await request.json()
         call = await self._call(request)
         if not may_be_sent_again(call):
@@ -218,7 +218,7 @@ class _Endpoints:
         return await self._service.desk.settle(owner, Result(call_id=call.call_id, outcome=call.outcome))
 
     async def server(self, request: Request) -> None:
-        """Who looks, and at which server."""
+        """Who makes the request, and to which server."""
         principal, details = request.principal, self._details
         shown = InspectedServer(
             tenant=principal.tenant,

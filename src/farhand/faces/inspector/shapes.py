@@ -36,7 +36,7 @@ class InspectedRuns(Struct):
 
 
 class InspectedSegment(Struct, omit_defaults=True):
-    """Without an `end` it is still going. `lost`: the take before it was given back."""
+    """Without an `end` it is still in progress. `lost`: the take before it was released."""
 
     kind: str
     start: float
@@ -45,7 +45,7 @@ class InspectedSegment(Struct, omit_defaults=True):
 
 
 class InspectedRow(Struct, rename="camel", omit_defaults=True):
-    """A model step, or one of its calls. Without an `end` it is still going."""
+    """A model step, or one of its calls. Without an `end` it is still in progress."""
 
     step: int
     start: float
@@ -57,9 +57,9 @@ class InspectedRow(Struct, rename="camel", omit_defaults=True):
     card: str | UnsetType = UNSET
     outcome: str | UnsetType = UNSET
     title: str | UnsetType = UNSET
-    """Of a call: what people see instead of the tool's name."""
+    """For a call: what people see instead of the tool's name."""
     input_tokens: int | UnsetType = UNSET
-    """Of a step: what the provider counted."""
+    """For a step: the provider's counts."""
     output_tokens: int | UnsetType = UNSET
     cost: float | UnsetType = UNSET
     """In dollars, if the model has a price."""
@@ -158,7 +158,7 @@ class InspectedWire(Struct):
 
 
 class InspectedCall(Struct, rename="camel"):
-    """`outcome` is null while the call is open; `again` says whether its answer can be sent once more."""
+    """`outcome` is null while the call is open; `again` says whether its answer can be sent again."""
 
     call_id: str
     tool: str
@@ -183,7 +183,7 @@ class InspectedCall(Struct, rename="camel"):
 
 
 class InspectedReceipt(Struct, omit_defaults=True):
-    """The receipt for the same answer, sent once more."""
+    """The receipt for the same answer, sent again."""
 
     receipt: str
     told: str
@@ -257,7 +257,7 @@ class InspectedWaiting(Struct, rename="camel"):
 
 
 class InspectedServer(Struct, rename="camel"):
-    """Who looks, and at what."""
+    """Who makes the request, and what the server is."""
 
     tenant: str
     subject: str

@@ -89,11 +89,12 @@ class _Bar:
 
     @property
     def once_approved(self) -> SpanKind:
-        """Who the call waits for once it is approved."""
+        """Who has to act once the call is approved."""
         opened = self._opened
         if not isinstance(opened, CallOpened) or opened.executor is Executor.SERVER:
             return SpanKind.SERVER
-        # without a card of its own it is shown as one that pages guess, unless a page has a handler
+        # without a declared card, it counts as one that pages derive from the schemas, unless a page has a
+        # handler
         return SpanKind.PERSON if opened.executor is Executor.FRONTEND else SpanKind.WAY
 
     def take(self, at: float) -> None:
@@ -103,7 +104,7 @@ class _Bar:
             and self._opened.card is None
             and self.kind is SpanKind.PERSON
         ):
-            # a handler took it, and cards that are guessed are answered without a take
+            # a handler took it: cards that are derived from the schemas are answered without a take
             self.kind = SpanKind.WAY
         self.turn(SpanKind.SERVER if self.once_approved is SpanKind.SERVER else SpanKind.CLIENT, at)
 
@@ -117,7 +118,7 @@ class _Bar:
         if self._end is not UNSET:
             return
         if self.kind is SpanKind.WAY and not self._was_taken and outcome in ("success", "failure"):
-            # a wire without takes: somebody ran the call all the same
+            # a wire without takes: somebody ran the call nevertheless
             self.kind = SpanKind.CLIENT
         self.turn(None, at)
         self._end, self._outcome = at, outcome

@@ -271,7 +271,7 @@ def _part(part: Text | Reasoning | File | ToolCallPart, results: ResultParts, ca
 
 
 def _tool_part(asked: ToolCallPart, result: ToolResultPart | None, call: Call | None) -> Part:
-    """The input that ran, from the call or the result: what the model asked for may have been edited."""
+    """The input that ran, from the call or the result: a person may have edited what the model asked for."""
     known = call or result
     shown = Part(
         type=f"tool-{asked.tool}",
@@ -304,7 +304,7 @@ def _ended(shown: Part, outcome: Outcome) -> Part:
             shown.state, shown.output = "output-available", output
         case Denied(reason=reason):
             shown.state = "output-denied"
-            # the client's type requires one, and of an older call only the answer is known
+            # the client's type requires one, but only the answer of an older call is known
             shown.approval = shown.approval or ApprovalShape(str(shown.tool_call_id), False, reason or UNSET)
         case Failure() | TimedOut() | Cancelled():
             shown.state, shown.error_text = "output-error", public_error(outcome)
@@ -343,6 +343,6 @@ def _tool(tool: Tool) -> ToolShape:
 
 
 def _title_without_input(tool: Tool) -> str | None:
-    """A page sees no templates: what is not known yet is left open; a title of nothing else is none."""
+    """The title without placeholders, which pages do not get; None if nothing else is in it."""
     title = "" if tool.title is None else without_values(tool.title)
     return title if any(map(str.isalnum, title)) else None

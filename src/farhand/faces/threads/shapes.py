@@ -43,14 +43,14 @@ class Part(Struct, rename="camel", omit_defaults=True):
     filename: str | UnsetType = UNSET
     url: str | UnsetType = UNSET
     outcome: str | UnsetType = UNSET
-    """The outcome of a call: AI SDK's own states have one word for several of them."""
+    """The outcome of a call: AI SDK has one state for several of them."""
     after_sec: float | UnsetType = UNSET
     took_ms: int | UnsetType = UNSET
     """From opening to settling."""
     title: str | UnsetType = UNSET
-    """Of a call: what to show instead of the tool's name, about this input."""
+    """For a call: what to show instead of the tool's name, about this input."""
     summary: str | UnsetType = UNSET
-    """The output in a few words."""
+    """A short summary of the output."""
     edited: bool | UnsetType = UNSET
     """True if a person changed the input before approving it."""
     always_allowed: bool | UnsetType = UNSET
@@ -74,7 +74,8 @@ class RunsWith(Struct, rename="camel", omit_defaults=True):
     left_out: list[str] = []
     """Parameters that are not set and have no default, or null."""
     by_schema: bool = False
-    """Whether only the schema names the defaults: they are applied by whoever runs the tool, or not."""
+    """Whether the defaults are only in the schema: then it depends on the executor whether they are
+    applied."""
 
 
 class OpenCall(Struct, rename="camel", omit_defaults=True):
@@ -120,10 +121,10 @@ class AboutShape(Struct, rename="camel"):
     inspector: bool = False
     """Whether there is an Inspector that you may open."""
     words: dict[str, str] | None = None
-    """Words of the page by their names, in the place of its own."""
+    """Texts that replace the page's own, by name."""
     reader: str = ""
-    """A different value for each person who is signed in, which is not a name: what a page keeps for one
-    person, it does not show to the next."""
+    """Different for each person who is signed in, but not a name: what a page stores for one person is not
+    shown to the next."""
 
 
 class FailureShape(Struct):

@@ -219,8 +219,8 @@ class Chunks:
 
     def _open_call(self, event: CallOpened, chunks: ChunkList) -> None:
         if event.parent is not None and self._step is None:
-            # a tool asks after the model's step: in a step of its own, which a client posts when its
-            # questions are answered, though the tool that asks has no output yet
+            # a tool asks after the model's step: in a separate step, which a client posts when its questions
+            # are answered, though the tool that asks has no output yet
             self._step = event.step
         self._begin_content(chunks)
         self._show_opened(chunks, event)
@@ -419,7 +419,7 @@ def _respond_to_answers(turn: Turn, answers: CallAnswers, claimed: Collection[st
 
 
 def _own_denials(turn: Turn) -> set[str]:
-    """Calls that this client denied, and which are denied."""
+    """The ids of calls that this client denied, and that are denied in the record."""
     denied = {
         item.approval_id for item, _ in turn.receipts if isinstance(item, Reply) and not item.answer.approved
     }

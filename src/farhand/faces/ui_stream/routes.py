@@ -102,7 +102,8 @@ class _Endpoints:
         try:
             body = await request.json()
         except TooLarge as fault:
-            # a stock client posts the whole conversation each time, so a long one ends up here
+            # a stock client posts the whole conversation each time, so a long conversation exceeds the limit
+            # here
             raise TooLarge(fault.message, hint=ONLY_THE_LAST) from None
         chat = decode_message(body)
         turn = await self._service.turns.take(
@@ -122,7 +123,7 @@ class _Endpoints:
         return response
 
     async def _show(self, request: Request, found: Awaitable[Response | None]) -> None:
-        """One coroutine for all of it: each one more would stay in memory while the stream is open."""
+        """One coroutine for everything: each additional one would stay in memory while the stream is open."""
         response = await found
         del found
         if response is None:

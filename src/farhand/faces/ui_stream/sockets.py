@@ -49,7 +49,7 @@ OUTPUT_GRACE_SEC = 0.3
 
 
 class SocketReader:
-    """The reader of a response. It may leave at any moment; its turn is taken all the same."""
+    """The reader of a response. It may leave at any moment; its turn takes effect nevertheless."""
 
     def __init__(self) -> None:
         self._left = False
@@ -83,7 +83,7 @@ class MultiplexedSocket:
             try:
                 await self._take(decode_socket_frame(text))
             except PeerFault as fault:
-                # the frame was bad, not the connection: the other requests go on
+                # the frame was invalid, not the connection: the other requests continue
                 await self._socket.write(socket_frame("error", request_id_in(text) or "", str(fault)))
         for socket_reader in self._requests.values():
             socket_reader.leave()
@@ -98,7 +98,7 @@ class MultiplexedSocket:
             case ResumeFrame():
                 self._start(received.request_id, lambda socket_reader: self._resume(received, socket_reader))
             case AbortFrame(request_id=request_id):
-                # this ends the response alone, not the run, nor a turn that is being taken
+                # this ends only the response, not the run, nor a turn in progress
                 socket_reader = self._requests.pop(request_id, None)
                 if socket_reader is not None:
                     socket_reader.leave()

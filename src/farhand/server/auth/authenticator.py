@@ -82,7 +82,7 @@ class Authenticator:
         self._has_own_token = token is not None
 
     def issue_code(self) -> str:
-        """What signs a browser in once, in place of the token."""
+        """Signs a browser in once, instead of the token."""
         return self._dev_token.issue_code()
 
     @property
@@ -108,7 +108,8 @@ class Authenticator:
         return await self._admit(scope, needs, self._policy.check)
 
     async def admit_to_page(self, scope: Scope) -> Principal:
-        """The person who opens a page, which brings nothing of theirs: its requests go through `admit`."""
+        """The principal for opening a page. The page contains nothing of that person; its own requests go
+        through `admit`."""
         return await self._admit(scope, "chat", self._policy.check_page)
 
     async def _admit(self, scope: Scope, needs: str, check: Callable[[Scope], HeaderMap]) -> Principal:

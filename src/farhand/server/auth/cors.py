@@ -16,7 +16,7 @@ from farhand.wire.json_writer import encode
 
 
 def with_cors(app: ASGIApp, policy: HostOriginPolicy) -> ASGIApp:
-    # no coroutine of its own: each would be woken with every word of a stream
+    # no additional coroutine: each one would be woken with every word of a stream
     def call(scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if scope["type"] != "http" or not (policy.has_origins or scope["method"] == "OPTIONS"):
             return app(scope, receive, send)
