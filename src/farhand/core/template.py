@@ -52,7 +52,7 @@ def fill(template: str, values: object) -> str:
 
 
 def without_values(template: str) -> str:
-    """The text around its values."""
+    """The template with … in place of its values."""
     return shorten_line(_PIECE.sub(lambda piece: piece[0][0] if piece[1] is None else MISSING, template))
 
 

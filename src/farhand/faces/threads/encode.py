@@ -343,6 +343,6 @@ def _tool(tool: Tool) -> ToolShape:
 
 
 def _title_without_input(tool: Tool) -> str | None:
-    """The title without placeholders, which pages do not get; None if nothing else is in it."""
+    """The title with … for its placeholders, since pages get no templates; None if nothing else is in it."""
     title = "" if tool.title is None else without_values(tool.title)
     return title if any(map(str.isalnum, title)) else None
