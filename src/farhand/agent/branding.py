@@ -142,7 +142,7 @@ def _line(value: object, name: str, most: int) -> str:
 
 def _words(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping) or len(value) > MOST_WORDS:
-        raise BadSetting("words must be a dictionary of strings by the page's names for them.")
+        raise BadSetting("words must be a dictionary from names of the page's texts to strings.")
     for name, text in value.items():
         if not isinstance(name, str) or not isinstance(text, str) or len(text) > MOST_WELCOME:
             raise BadSetting(

@@ -1,7 +1,7 @@
 """Calls with a key, for the loops of other programs: any process can find the call, wait for it, and have it
 reported.
 
-A key names a call in its owner's space, for ever. A program that asked to be told of its keyed calls is told
+A key names a call in its owner's space, forever. A program that asked to be told of its keyed calls is told
 of each outcome at least once: by the worker that stored it or, if that one dies first, by another's sweep.
 """
 

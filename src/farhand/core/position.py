@@ -1,6 +1,6 @@
 """Places in the log: an event with its number, how far a reader has got, an entry of a feed.
 
-Every event is stored before a reader gets it, so a number means the same event for ever. `Position` counts
+Every event is stored before a reader gets it, so a number means the same event forever. `Position` counts
 characters too, because the clients of every wire return it as they got it.
 """
 

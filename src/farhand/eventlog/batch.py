@@ -113,7 +113,7 @@ class ThreadBatch(Struct, eq=False):
 
     def fail_stuck(self, decided_on: tuple[int, float | None]) -> None:
         """The thread has moved on. A command that is refused on the same version again and again, though the
-        log was read in between, would be refused for ever."""
+        log was read in between, would be refused forever."""
         for each in self.commands:
             each.refusals = each.refusals + 1 if each.refused_on == decided_on else 1
             each.refused_on = decided_on

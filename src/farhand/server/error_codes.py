@@ -20,36 +20,37 @@ ERROR_CODES: Mapping[str, Explained] = {
         "Try again. If it fails again, the server's log and the Inspector have the message of the service.",
     ),
     "max_steps": Explained(
-        "The model asked for tools more often than a run may, without an answer.",
-        "Ask for less at once, or raise `limits.max_steps`.",
+        "The run reached its maximum number of steps without an answer.",
+        "Ask for less at a time, or raise `limits.max_steps`.",
     ),
     "stuck": Explained(
-        "The model made the same call with the same input again and again, and it failed each time.",
-        "Look in the Inspector why the call fails; say in the tool's description what it expects.",
+        "The model repeated the same call with the same input, and it failed each time.",
+        "Find out in the Inspector why the call fails, and describe the expected input in the tool.",
     ),
     "broken": Explained(
-        "Something in the server went wrong that it does not know.",
+        "An unexpected error occurred in the server.",
         "Send the request again. The server's log has the details.",
     ),
     "failed": Explained("The last answer ended without a result.", "Send the message again."),
     "invalid": Explained(
-        "The request is not what the address takes, or a value in it is wrong.",
+        "The request does not have the expected form, or a value in it is invalid.",
         "Correct what the message names; nothing was applied.",
     ),
     "too_large": Explained(
         "The request, or something in it, is larger than allowed.",
-        "Send less, or raise the limit named there.",
+        "Send less, or raise the limit that the message names.",
     ),
-    "too_slow": Explained("The request did not arrive in time.", "Send it again on a better connection."),
+    "too_slow": Explained("The request did not arrive in time.", "Send it again over a faster connection."),
     "too_many": Explained(
-        "There were more requests, streams or runs than allowed.", "Wait as long as `Retry-After` says."
+        "There were more requests, streams or runs than allowed.",
+        "Wait for the number of seconds in `Retry-After`.",
     ),
-    "wrong_method": Explained("The address exists, but not for this method.", "Use the one in `Allow`."),
+    "wrong_method": Explained("The address exists, but not for this method.", "Use a method from `Allow`."),
     "wrong_type": Explained("The address does not accept this Content-Type.", "Send `application/json`."),
     "unauthenticated": Explained("Nobody is signed in, or the credential is not valid.", "Sign in again."),
     "forbidden": Explained(
-        "The sign-in, the Host or the Origin may not do this.",
-        "Sign in as somebody who may, or allow the address with the option that the message names.",
+        "This sign-in, Host or Origin is not allowed to do this.",
+        "Sign in with an account that is allowed, or use the option that the message names.",
     ),
     "unknown": Explained(
         "It does not exist, or it belongs to somebody else.", "Check the address or the id."
@@ -63,7 +64,9 @@ ERROR_CODES: Mapping[str, Explained] = {
     "superseded": Explained(
         "Another program has connected under the same client id.", "Give each program its own id."
     ),
-    "rejected": Explained("A farhand server refused a request of this program.", "Its message says why."),
+    "rejected": Explained(
+        "A farhand server refused a request of this program.", "Read the message for the reason."
+    ),
     "mismatch": Explained(
         "The results are not for exactly the calls that are open.", "Send one result for each open call."
     ),
@@ -74,7 +77,7 @@ ERROR_CODES: Mapping[str, Explained] = {
         "Send the same request again; it is applied once.",
     ),
     "sign_in_down": Explained(
-        "The server's own sign-in failed, so nobody can be let in.",
+        "The server's own sign-in failed, so nobody has access.",
         "Try again; the server's log has the cause.",
     ),
     "store_locked": Explained(
@@ -84,7 +87,7 @@ ERROR_CODES: Mapping[str, Explained] = {
         "A stored record was written by another version of farhand.",
         "Use the version that wrote it, or a newer one.",
     ),
-    "lost_claim": Explained("Another worker has taken over the run.", "Nothing: it continues there."),
+    "lost_claim": Explained("Another worker has taken over the run.", "Nothing: the run continues there."),
     "bad_tool": Explained("A declaration cannot become a tool.", "Correct what the message names."),
     "duplicate_tool": Explained("Two tools have the same name.", "Rename one of them with `name=`."),
     "bad_setting": Explained(

@@ -81,7 +81,7 @@ _NAME = re.compile(r"[\w.+-]*")
 _PLACE = re.compile(r"(?:[\w.,%-]|:\d|\[[0-9a-fA-F:.]*\])*(?:/[^\s:@#]*)?")
 """Hosts with their ports, and a database: a colon before anything but a port may precede a password.
 
-The colon takes one digit, a name the others: with two ways to match a digit, matching could take for ever.
+The colon takes one digit, a name the others: with two ways to match a digit, matching could take forever.
 """
 _HARMLESS = re.compile(r"(?!.*pass)[a-z_]+=[^#]*")
 

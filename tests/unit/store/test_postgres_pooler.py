@@ -49,7 +49,10 @@ async def test_a_pooler_that_drops_the_settings_of_a_session_is_refused(cluster:
 async def test_a_pooler_that_takes_none_of_our_settings_is_named(cluster: Cluster) -> None:
     with running_pooler(cluster, mode="session", passed=ALL[:1]) as port:
         address = cluster.address(port=port)
-        with pytest.raises(BadSetting, match=f"unsupported startup parameter.*A pooler said this. {TOLD}"):
+        with pytest.raises(
+            BadSetting,
+            match=f"unsupported startup parameter.*This error comes from a connection pooler. {TOLD}",
+        ):
             await open_store(address)
         facts = await inspect_store(address)
         assert TOLD in facts.hint

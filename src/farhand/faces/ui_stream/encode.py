@@ -78,7 +78,7 @@ class Chunks:
     The first `past` events were there before the response: a pause among them does not end it. `known` has
     the calls as they are now: of a replay, only open calls that may run are sent as available, since clients
     run what is available. A `dead_end` answers results for a run that has ended: after a proper finish, a
-    client that sees all its calls complete would post them again for ever.
+    client that sees all its calls complete would post them again forever.
     """
 
     __slots__ = (
@@ -369,7 +369,7 @@ class Response:
 
 def respond(turn: Turn, chat: Chat | None = None) -> Response:
     """`chat` is what the client sent, so that the response neither loses a part nor makes the client post
-    for ever."""
+    forever."""
     if turn.is_new:
         return Response(turn.run, turn.after, Chunks(turn.run.run_id))
     if chat is not None and isinstance(chat.turn, CallAnswers) and chat.turn.call_ids:

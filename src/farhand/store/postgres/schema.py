@@ -120,7 +120,7 @@ def check_version(name: str, stored: int | None) -> None:
     if stored != latest:
         raise BadSetting(
             f"The store {name} has tables of version {stored}; this farhand uses version {latest}.",
-            hint="Use the version that serves it, or start a server of the newer version first.",
+            hint="Use the version of its servers, or start a server of the newer version first.",
         )
 
 
@@ -197,7 +197,7 @@ def hint_for(said: str, schema: str) -> str:
     """The next step, from the error message of the database or of a pooler before it."""
     # PgBouncer's message for a setting that it does not pass on
     if "unsupported startup parameter" in said:
-        return f"A pooler said this. {HINT}"
+        return f"This error comes from a connection pooler. {HINT}"
     if "is changing the tables" in said:
         return "Try again when it is done."
     return (

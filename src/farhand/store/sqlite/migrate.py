@@ -238,7 +238,7 @@ def check_version(db: sqlite3.Connection, place: Path) -> None:
     if stored != latest:
         raise BadSetting(
             f"The store '{place}' has tables of version {stored}; this farhand uses version {latest}.",
-            hint="Use the version that serves it, or start a server of the newer version first.",
+            hint="Use the version of its servers, or start a server of the newer version first.",
         )
 
 
