@@ -83,11 +83,13 @@ async def test_a_file_over_the_limit_is_not_sent_at_all(guest: Visitor) -> None:
     await expect(guest.main.get_by_role("button", name="Choose a file")).to_be_enabled()
 
 
-async def test_a_kind_of_file_that_the_server_refuses_is_said_on_the_card(guest: Visitor) -> None:
+async def test_a_kind_of_file_that_the_server_refuses_is_reported_on_the_card(guest: Visitor) -> None:
     await guest.tries("Pick a file")
     film = FilePayload(name="film.mp4", mimeType="video/mp4", buffer=b"a film")
     await guest.cards.locator("input[type=file]").set_input_files(film)
-    await expect(guest.cards.get_by_role("alert")).to_have_text("The server does not accept this type of file.")
+    await expect(guest.cards.get_by_role("alert")).to_have_text(
+        "The server does not accept this type of file."
+    )
     guest.forgives("415")
     text = FilePayload(name="page.txt", mimeType="text/plain", buffer=b"words")
     await guest.cards.locator("input[type=file]").set_input_files(text)
@@ -109,7 +111,7 @@ async def test_an_upload_that_breaks_off_loses_nothing(guest: Visitor) -> None:
     await guest.sees("words.txt has 5 bytes")
 
 
-async def test_a_page_of_a_new_host_waits_for_a_press_and_one_that_was_shown_opens_by_itself(
+async def test_a_page_of_a_new_host_waits_for_a_press_and_one_that_was_shown_opens_automatically(
     guest: Visitor,
 ) -> None:
     await guest.asks("Open https://pages.example/one")

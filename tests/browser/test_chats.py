@@ -299,7 +299,7 @@ async def test_signed_out_is_a_banner_with_a_field_and_nothing_is_sent_without_a
 
 
 @requirement("ui:signed-out")
-async def test_a_kept_answer_that_is_discarded_can_be_given_anew(player: Visitor) -> None:
+async def test_a_kept_answer_that_is_discarded_can_be_given_again(player: Visitor) -> None:
     refusals: list[str] = []
 
     async def refuse(route: Route) -> None:

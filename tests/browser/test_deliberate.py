@@ -325,7 +325,7 @@ IN_FRONT_ON_PRESS = "() => addEventListener('pointerdown', () => { window.isInFr
 
 
 @requirement("approval:same-sign-in")
-async def test_a_yes_that_was_refused_is_not_sent_after_the_next_sign_in(
+async def test_an_approval_that_was_refused_is_not_sent_after_the_next_sign_in(
     own: FarhandProcess, draft: Path, visitors: Visitors
 ) -> None:
     guest = await visitors.at(own)
@@ -384,7 +384,7 @@ async def test_nothing_can_be_decided_while_the_server_is_away(
 
 
 @requirement("approval:same-sign-in")
-async def test_a_yes_that_found_no_server_is_not_sent_by_somebody_elses_sign_in(
+async def test_an_approval_that_found_no_server_is_not_sent_by_somebody_elses_sign_in(
     own: FarhandProcess, draft: Path, visitors: Visitors
 ) -> None:
     guest = await visitors.at(own)
@@ -407,7 +407,7 @@ async def test_a_yes_that_found_no_server_is_not_sent_by_somebody_elses_sign_in(
 
 
 @requirement("approval:same-sign-in")
-async def test_a_yes_that_found_no_server_goes_out_when_it_is_back(guest: Visitor) -> None:
+async def test_an_approval_that_found_no_server_goes_out_when_it_is_back(guest: Visitor) -> None:
     guest.expects_to_be_cut_off()
     await guest.tries("Delete an old draft")
     await expect(guest.card("Delete old-draft.txt?").get_by_role("button", name="Allow once")).to_be_enabled()

@@ -40,7 +40,7 @@ def asked(**more: object) -> str:
     return f"interview {json.dumps({'about': MESSAGE, **more})}"
 
 
-async def test_a_form_is_filled_in_and_the_run_goes_on(player: Visitor) -> None:
+async def test_a_form_is_filled_in_and_the_run_continues(player: Visitor) -> None:
     await player.asks(asked(schema=SCHEMA))
     card = player.card(MESSAGE)
     await player.sees("Waiting for 1 answer.")

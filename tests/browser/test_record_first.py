@@ -95,7 +95,7 @@ async def test_a_reload_while_the_model_writes_shows_all_of_it_before_anything_i
     await never_lost_nor_doubled(player, *texts)
 
 
-async def test_a_second_tab_shows_what_was_said_and_then_goes_on_with_the_first(
+async def test_a_second_tab_shows_what_was_said_and_then_continues_with_the_first(
     player: Visitor, visitors: Visitors, room: Path
 ) -> None:
     old, new = await has_begun(player, room)

@@ -22,7 +22,7 @@ OLD_NODE = '#!/bin/sh\n[ "$1" = --version ] && echo v18.0.0\n[ "$1" != -e ]\n'
     ],
     ids=["no node", "no npm", "old node", "no network"],
 )
-def test_what_is_missing_is_said_in_one_line(tools: dict[str, str], words: str, tmp_path: Path) -> None:
+def test_what_is_missing_is_reported_in_one_line(tools: dict[str, str], words: str, tmp_path: Path) -> None:
     for name in ("bash", "dirname", "sh"):
         (tmp_path / name).symlink_to(str(shutil.which(name)))
     for name, text in tools.items():

@@ -98,7 +98,7 @@ async def test_while_an_answer_is_sent_the_buttons_are_off(player: Visitor) -> N
     await player.sees("open_url brought ")
 
 
-async def test_a_cut_stream_is_said_under_the_talk_and_resumed_by_hand(guest: Visitor) -> None:
+async def test_a_cut_stream_is_reported_under_the_talk_and_resumed_by_hand(guest: Visitor) -> None:
     guest.expects_to_be_cut_off()
     # before the story begins: it does not wait for anybody
     away = Away(guest, "**/api/chat/*/stream*")
@@ -225,7 +225,7 @@ async def test_the_message_box_is_off_while_answers_are_needed_and_stop_works(pl
     await expect(box).to_be_enabled()
 
 
-async def test_a_model_that_breaks_is_said_and_can_be_tried_again(guest: Visitor) -> None:
+async def test_a_model_that_breaks_is_reported_and_can_be_tried_again(guest: Visitor) -> None:
     await guest.asks("Fail on purpose")
     await guest.sees_state("Failed")
     await expect(guest.main.get_by_role("alert")).to_contain_text("The model failed.")

@@ -184,7 +184,7 @@ async def test_an_answer_while_offline_is_kept_over_a_reload_and_delivered_later
     await guest.sees("Nice to meet you, Joan.")
 
 
-async def test_an_answer_while_offline_goes_out_by_itself_when_the_line_is_back(guest: Visitor) -> None:
+async def test_an_answer_while_offline_is_sent_automatically_when_the_line_is_back(guest: Visitor) -> None:
     guest.expects_to_be_cut_off()
     await guest.tries("My name")
     await guest.main.get_by_role("textbox", name="What is your name?").fill("Mary")

@@ -87,7 +87,7 @@ async def test_fifty_equal_resumes_over_two_workers_have_one_effect(rooms: list[
 
 
 @requirement("workers:answer-anywhere")
-async def test_a_run_at_work_at_one_worker_is_read_and_stopped_at_the_other(rooms: list[Room]) -> None:
+async def test_an_active_run_at_one_worker_is_read_and_stopped_at_the_other(rooms: list[Room]) -> None:
     one, other = rooms
     page = Page(one.http, "read")
     page.says("tell nobody")

@@ -107,7 +107,7 @@ async def ran(client: ClientProcess, number: int) -> None:
     raise AssertionError(f"{number} was never run")
 
 
-async def test_of_two_clients_one_is_killed_in_mid_call_and_the_model_goes_on(
+async def test_of_two_clients_one_is_killed_in_mid_call_and_the_model_continues(
     program: Command, tmp_path: Path
 ) -> None:
     async with (

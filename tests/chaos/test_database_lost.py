@@ -93,7 +93,7 @@ async def asked_again(there: Room, chat: str) -> float:
 
 @requirement("postgres:woken")
 @pytest.mark.parametrize("fault", ["ended", "ended and kept away", "half-open"])
-async def test_a_held_run_is_woken_by_the_look_at_the_record_when_its_worker_hears_nothing(
+async def test_a_held_run_is_woken_by_the_look_at_the_record_when_its_worker_gets_no_notification(
     cluster: Cluster, tmp_path: Path, fault: str
 ) -> None:
     schema = "listen_" + fault.replace(" ", "_").replace("-", "_")

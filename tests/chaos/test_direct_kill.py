@@ -34,7 +34,7 @@ async def asked_and_killed(there: Room, tool: str, subject: str, **more: str) ->
 
 
 @requirement("direct:yes-after-restart")
-async def test_a_yes_after_the_restart_runs_the_tool_once_and_the_request_id_gets_its_answer(
+async def test_an_approval_after_the_restart_runs_the_tool_once_and_the_request_id_gets_its_answer(
     tmp_path: Path,
 ) -> None:
     async with room(tmp_path, agent=AGENT) as there:
@@ -50,7 +50,9 @@ async def test_a_yes_after_the_restart_runs_the_tool_once_and_the_request_id_get
 
 
 @requirement("direct:yes-after-restart")
-async def test_a_yes_that_was_stored_before_the_kill_is_acted_on_by_the_next_process(tmp_path: Path) -> None:
+async def test_an_approval_that_was_stored_before_the_kill_is_acted_on_by_the_next_process(
+    tmp_path: Path,
+) -> None:
     async with room(tmp_path, agent=AGENT) as there:
         async with executing(there, "delete_file", "a", requestID="job-1"):
             await yes_that_kills(there, "delete_file", "kill-before-start")
@@ -62,7 +64,7 @@ async def test_a_yes_that_was_stored_before_the_kill_is_acted_on_by_the_next_pro
 
 
 @requirement("direct:yes-after-restart")
-async def test_a_yes_to_a_call_without_request_id_that_was_stored_before_the_kill_is_acted_on_too(
+async def test_an_approval_to_a_call_without_request_id_that_was_stored_before_the_kill_is_acted_on_too(
     tmp_path: Path,
 ) -> None:
     async with room(tmp_path, agent=AGENT) as there:
@@ -116,7 +118,7 @@ async def test_a_tool_that_needs_no_yes_and_was_in_flight_has_an_unknown_end_too
 
 
 @pytest.mark.parametrize("tool", ["delete_file", "take_photo"])
-async def test_a_call_without_request_id_is_cancelled_at_the_restart_and_a_yes_to_it_is_gone(
+async def test_a_call_without_request_id_is_cancelled_at_the_restart_and_an_approval_to_it_is_gone(
     tmp_path: Path, tool: str
 ) -> None:
     async with room(tmp_path, agent=AGENT) as there:
@@ -139,7 +141,7 @@ async def test_a_frontend_tool_that_is_approved_after_the_restart_is_offered(tmp
 
 
 @requirement("direct:yes-after-restart")
-async def test_whenever_the_server_is_killed_after_the_yes_the_tool_runs_once_or_its_end_is_unknown(
+async def test_whenever_the_server_is_killed_after_the_approval_the_tool_runs_once_or_its_end_is_unknown(
     tmp_path: Path,
 ) -> None:
     async with room(tmp_path, agent=AGENT) as there:

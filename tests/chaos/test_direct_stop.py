@@ -39,7 +39,9 @@ async def yes_beside_the_signal(there: Room, tool: str, subject: str, pause: flo
 
 
 @requirement("direct:yes-after-restart")
-async def test_whenever_the_server_is_told_to_stop_after_the_yes_the_tool_runs_once(tmp_path: Path) -> None:
+async def test_whenever_the_server_is_told_to_stop_after_the_approval_the_tool_runs_once(
+    tmp_path: Path,
+) -> None:
     async with room(tmp_path, agent=AGENT) as there:
         for number in range(STOPS):
             subject = f"a{number}"

@@ -37,7 +37,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 @requirement("direct:yes-after-restart")
-async def test_the_openers_worker_is_killed_and_the_yes_is_given_at_the_other(
+async def test_the_openers_worker_is_killed_and_the_approval_is_given_at_the_other(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     async with workers(tmp_path, [cluster.address("opener")] * 2, agent=AGENT) as [one, other]:
@@ -53,7 +53,7 @@ async def test_the_openers_worker_is_killed_and_the_yes_is_given_at_the_other(
 
 
 @requirement("direct:yes-after-restart")
-async def test_a_caller_at_one_worker_gets_the_answer_when_the_yes_is_given_at_the_other(
+async def test_a_caller_at_one_worker_gets_the_answer_when_the_approval_is_given_at_the_other(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     async with workers(tmp_path, [cluster.address("attached")] * 2, agent=AGENT) as [one, other]:
@@ -66,7 +66,7 @@ async def test_a_caller_at_one_worker_gets_the_answer_when_the_yes_is_given_at_t
 
 @requirement("direct:yes-after-restart")
 @pytest.mark.parametrize("keyed", [True, False], ids=["with a request id", "without one"])
-async def test_the_worker_that_took_the_yes_is_killed_before_the_tool_starts(
+async def test_the_worker_that_took_the_approval_is_killed_before_the_tool_starts(
     cluster: Cluster, tmp_path: Path, keyed: bool
 ) -> None:
     more = {"requestID": "job-1"} if keyed else {}

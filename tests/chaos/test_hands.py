@@ -156,7 +156,7 @@ async def test_two_people_and_an_approver_are_told_apart_though_the_server_was_k
 
 @requirement("hands:questions-after-a-crash")
 @pytest.mark.parametrize("name", ["ask_again", "ask_in_thread"])
-async def test_an_idempotent_tool_that_is_killed_between_two_questions_goes_on_with_the_first_answer(
+async def test_an_idempotent_tool_that_is_killed_between_two_questions_continues_with_the_first_answer(
     place: Place, name: str
 ) -> None:
     async with place.client("ann") as http:

@@ -93,7 +93,9 @@ async def programs(
 
 
 @requirement("hands:key-attaches")
-async def test_the_opener_is_killed_others_attach_and_the_yes_comes_by_a_third(programs: Programs) -> None:
+async def test_the_opener_is_killed_others_attach_and_the_approval_comes_by_a_third(
+    programs: Programs,
+) -> None:
     opener = await programs.start("call")
     attached = await programs.start("call") if programs.is_shared else None
     opener.kill()
@@ -119,7 +121,7 @@ MOMENTS = {
 
 @requirement("hands:key-attaches")
 @pytest.mark.parametrize("moment", MOMENTS)
-async def test_killed_between_the_yes_and_the_outcome_the_effect_is_there_once_or_the_end_is_unknown(
+async def test_killed_between_the_approval_and_the_outcome_the_effect_is_there_once_or_the_end_is_unknown(
     programs: Programs, moment: str
 ) -> None:
     outcome, effects = MOMENTS[moment]

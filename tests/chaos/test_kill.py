@@ -50,7 +50,7 @@ SUNNY = {"kind": "success", "output": {"city": "oslo", "sky": "sunny"}}
 
 @requirement("kill:parked")
 @pytest.mark.parametrize("kills", [1, 3])
-async def test_a_parked_call_is_answered_after_the_kill_and_the_run_goes_on(
+async def test_a_parked_call_is_answered_after_the_kill_and_the_run_continues(
     tmp_path: Path, kills: int
 ) -> None:
     async with room(tmp_path) as there:
@@ -75,7 +75,7 @@ async def test_a_parked_call_is_answered_by_the_next_post_after_the_kill(tmp_pat
         assert there.executions == [("weather", "oslo")]
 
 
-async def test_a_held_call_is_answered_after_the_kill_and_the_run_goes_on(tmp_path: Path) -> None:
+async def test_a_held_call_is_answered_after_the_kill_and_the_run_continues(tmp_path: Path) -> None:
     async with room(tmp_path) as there:
         page = await held_and_killed(there, "open oslo", "tool-output-available")
         await there.server.start()

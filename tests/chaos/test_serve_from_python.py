@@ -59,7 +59,7 @@ async def test_a_program_serves_prints_the_token_and_drains_at_the_signal(
             await process.wait()
 
 
-def test_what_cannot_be_served_is_said() -> None:
+def test_what_cannot_be_served_is_reported() -> None:
     with pytest.raises(BadSetting, match="an app of create_app, not a value of type FastAPI"):
         # a program without a type checker
         farhand.serve(FastAPI())  # type: ignore[arg-type]

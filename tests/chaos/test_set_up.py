@@ -69,12 +69,12 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def test_a_missing_python_is_said_in_one_line(project: Path) -> None:
+def test_a_missing_python_is_reported_in_one_line(project: Path) -> None:
     ended = set_up(project, PYTHON="python-that-is-not-here")
     assert_stopped(ended, because="python-that-is-not-here is missing; install Python 3.11")
 
 
-def test_an_old_python_is_said_in_one_line_with_its_version(project: Path) -> None:
+def test_an_old_python_is_reported_in_one_line_with_its_version(project: Path) -> None:
     old = project / "old-python"
     # answers the two questions set-up asks as Python 3.9 does
     old.write_text('#!/bin/sh\ncase "$2" in *print*) echo 3.9 ;; *) exit 1 ;; esac\n')
@@ -83,7 +83,7 @@ def test_an_old_python_is_said_in_one_line_with_its_version(project: Path) -> No
     assert_stopped(ended, because="./old-python is Python 3.9 and farhand needs 3.11 or newer")
 
 
-def test_a_python_without_its_venv_module_is_said_in_one_line(project: Path) -> None:
+def test_a_python_without_its_venv_module_is_reported_in_one_line(project: Path) -> None:
     # as on Debian without python3-venv: venv is there, ensurepip is not
     (project / "ensurepip.py").write_text("raise ModuleNotFoundError(__name__)\n")
     ended = set_up(project, PYTHONPATH=str(project))
@@ -91,7 +91,7 @@ def test_a_python_without_its_venv_module_is_said_in_one_line(project: Path) -> 
 
 
 @pytest.mark.tools
-def test_an_unreachable_index_is_said_in_one_line_after_pips_own_words(project: Path) -> None:
+def test_an_unreachable_index_is_reported_in_one_line_after_pips_own_words(project: Path) -> None:
     (project / "requirements/run.txt").write_text(UNREACHABLE)
     ended = set_up(project)
     assert ended.returncode == 1

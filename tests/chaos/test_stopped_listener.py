@@ -33,7 +33,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.mark.parametrize("by", ["network", "local socket"])
-async def test_a_stopped_worker_holds_up_no_hints_and_hears_again_when_it_goes_on(
+async def test_a_stopped_worker_holds_up_no_hints_and_hears_again_when_it_continues(
     cluster: Cluster, tmp_path: Path, by: str
 ) -> None:
     schema = "queue_" + by.replace(" ", "_")

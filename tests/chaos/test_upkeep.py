@@ -134,7 +134,7 @@ async def test_a_purge_makes_no_store_and_brings_none_up_to_date(cluster: Cluste
 
 
 @requirement("cli:purge")
-async def test_a_named_file_that_a_server_has_is_said_to_be_in_use_and_no_other_server_is_asked(
+async def test_a_named_file_that_a_server_has_is_reported_to_be_in_use_and_no_other_server_is_asked(
     tmp_path: Path,
 ) -> None:
     store = f"sqlite:///{tmp_path}/store.db"

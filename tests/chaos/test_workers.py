@@ -136,7 +136,7 @@ async def test_a_stream_is_followed_on_another_worker_than_the_one_that_runs_it(
 
 @requirement("workers:killed")
 @pytest.mark.timeout(180)
-async def test_a_killed_workers_run_goes_on_elsewhere_in_time_and_the_client_resumes_there(
+async def test_a_killed_workers_run_continues_elsewhere_in_time_and_the_client_resumes_there(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     async with workers(tmp_path, [cluster.address("killed")] * 2) as [one, other]:
@@ -206,7 +206,7 @@ async def test_a_tool_in_flight_on_a_killed_worker_is_not_run_elsewhere(
 
 
 @requirement("workers:takeover")
-async def test_a_worker_that_was_stopped_beyond_its_lease_changes_nothing_when_it_goes_on(
+async def test_a_worker_that_was_stopped_beyond_its_lease_changes_nothing_when_it_continues(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     async with workers(tmp_path, [cluster.address("stopped")] * 2) as [one, other]:

@@ -264,7 +264,7 @@ async def test_an_id_with_a_letter_that_not_every_store_can_hold_finds_nothing(w
 
 @requirement("attack:hostile-json")
 @pytest.mark.parametrize("waiting", ["memory", "sqlite", "postgres"], indirect=True)
-async def test_such_an_id_in_a_frame_finds_nothing_and_the_socket_goes_on(waiting: Waiting) -> None:
+async def test_such_an_id_in_a_frame_finds_nothing_and_the_socket_continues(waiting: Waiting) -> None:
     async with wire(waiting.served, "/api/chat/ws") as socket:
         await socket.send(json.dumps({"type": "resume", "requestId": "r", "id": "\0"}))
         assert json.loads(await read(socket)) == {"type": "no-active", "requestId": "r"}

@@ -145,7 +145,7 @@ async def test_a_page_of_the_ai_sdk_answers_each_question_with_its_next_post(ser
 
 
 @requirement("hands:question-on-the-wire")
-async def test_a_held_chat_goes_on_in_the_same_response(serve_two: ServeTwo) -> None:
+async def test_a_held_chat_continues_in_the_same_response(serve_two: ServeTwo) -> None:
     one, other = await serve_two(_agent())
     page = Page(one.http, wait="hold")
     async with page.saying("go") as live:
@@ -224,7 +224,7 @@ async def test_a_registered_program_answers_a_question_and_the_response_waits_fo
 
 
 @requirement("hands:question-on-the-wire")
-async def test_an_answer_from_the_inbox_lets_a_chat_go_on_that_was_paused(serve_two: ServeTwo) -> None:
+async def test_an_answer_from_the_inbox_lets_a_chat_continue_that_was_paused(serve_two: ServeTwo) -> None:
     one, other = await serve_two(_agent())
     page = Page(one.http)
     assert (await page.say("go")).finish == "tool-calls"

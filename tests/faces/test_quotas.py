@@ -64,7 +64,7 @@ async def begin(served: Served, chat: str, text: str = "go", **headers: str) -> 
         return response.status_code
 
 
-async def test_dropped_connections_leave_no_more_runs_at_work_than_a_principal_may_have(
+async def test_dropped_connections_leave_no_more_active_runs_than_a_principal_may_have(
     serve: Serve, store: str
 ) -> None:
     works = Works()
@@ -101,7 +101,7 @@ async def test_a_tenant_has_a_limit_of_its_own_and_others_are_not_held_up(serve:
     works.over.set()
 
 
-async def test_runs_at_work_are_counted_across_workers(serve: Serve, cluster: Cluster) -> None:
+async def test_active_runs_are_counted_across_workers(serve: Serve, cluster: Cluster) -> None:
     address = cluster.address("quotas")
     works = [Works(), Works()]
     settings = Settings(limits=Limits(running_per_principal=6))

@@ -188,7 +188,7 @@ async def test_a_tool_that_is_the_same_after_a_restart_runs(serve: Serve, file_s
 
 @requirement("calls:what-was-approved")
 @pytest.mark.parametrize("changed", CHANGED)
-async def test_a_tool_that_changed_between_the_question_and_the_yes_is_not_run(
+async def test_a_tool_that_changed_between_the_question_and_the_approval_is_not_run(
     changed: Declare, serve: Serve, file_store: str
 ) -> None:
     chat = Chat(serve, file_store, ONE)
@@ -201,7 +201,7 @@ async def test_a_tool_that_changed_between_the_question_and_the_yes_is_not_run(
 
 @requirement("calls:what-was-approved")
 @pytest.mark.parametrize("changed", CHANGED)
-async def test_a_tool_that_changed_between_the_yes_and_its_run_is_not_run(
+async def test_a_tool_that_changed_between_the_approval_and_its_run_is_not_run(
     changed: Declare, serve: Serve, file_store: str
 ) -> None:
     chat = Chat(serve, file_store, ONE, OTHER)
@@ -214,7 +214,7 @@ async def test_a_tool_that_changed_between_the_yes_and_its_run_is_not_run(
 
 
 @requirement("calls:what-was-approved")
-async def test_an_input_that_changed_between_the_yes_and_its_run_is_not_run(
+async def test_an_input_that_changed_between_the_approval_and_its_run_is_not_run(
     serve: Serve, file_store: str
 ) -> None:
     chat = Chat(serve, file_store, ONE, OTHER)
@@ -228,7 +228,7 @@ async def test_an_input_that_changed_between_the_yes_and_its_run_is_not_run(
 
 
 @requirement("calls:what-was-approved")
-async def test_an_edited_input_that_changed_between_the_yes_and_its_run_is_not_run(
+async def test_an_edited_input_that_changed_between_the_approval_and_its_run_is_not_run(
     serve: Serve, file_store: str
 ) -> None:
     chat = Chat(serve, file_store, ONE, OTHER)
@@ -242,7 +242,7 @@ async def test_an_edited_input_that_changed_between_the_yes_and_its_run_is_not_r
 
 
 @requirement("calls:what-was-approved")
-async def test_an_input_that_changed_between_the_question_and_the_yes_is_not_run(
+async def test_an_input_that_changed_between_the_question_and_the_approval_is_not_run(
     serve: Serve, file_store: str
 ) -> None:
     chat = Chat(serve, file_store, ONE)
@@ -271,7 +271,7 @@ async def test_an_edit_of_an_input_that_changed_since_the_question_is_what_runs(
 @requirement("calls:what-was-approved")
 @requirement("calls:always-in-thread")
 @pytest.mark.parametrize("changed", [with_another_description, with_another_parameter, with_another_output])
-async def test_a_yes_for_the_thread_is_for_this_version_of_the_tool_alone(
+async def test_an_approval_for_the_thread_is_for_this_version_of_the_tool_alone(
     changed: Declare, serve: Serve, file_store: str
 ) -> None:
     chat = Chat(serve, file_store, ONE)

@@ -98,7 +98,7 @@ def test_an_approved_server_tool_runs_once_whatever_is_killed(is_idempotent: boo
     assert (unknown == 0) == is_idempotent
 
 
-def test_an_accepted_yes_is_acted_on_by_the_worker_that_is_left() -> None:
+def test_an_accepted_approval_is_acted_on_by_the_worker_that_is_left() -> None:
     """The worker that accepted the answer sees to it: here the second one, which nothing kills."""
     actors = (
         Actor("person", 1, (_answer("yes", YES), _claim(1, False), *_executes(fence=2))),

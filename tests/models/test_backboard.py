@@ -69,7 +69,9 @@ async def test_two_agents_with_one_key_and_one_name_keep_their_tools_and_instruc
         assert len(fake.threads) == 4
 
 
-async def test_a_thread_whose_tools_changed_goes_on_with_an_assistant_that_has_them(file_store: str) -> None:
+async def test_a_thread_whose_tools_changed_continues_with_an_assistant_that_has_them(
+    file_store: str,
+) -> None:
     async with FakeBackboard(lambda moment: f"I have {list(moment.tools)}.") as fake:
         for tools, names in (([add], ["add"]), ([add, ask_text], ["add", "ask_text"])):
             model = Backboard("openai/gpt-4o", api_key="key", base_url=fake.url)
@@ -146,7 +148,7 @@ async def test_a_new_message_after_an_unanswered_round_cancels_it_and_tells_what
         assert len(at.fake.threads) == 1
 
 
-async def test_a_thread_that_is_gone_is_begun_anew_with_all_that_was_said(file_store: str) -> None:
+async def test_a_thread_that_is_gone_is_begun_again_with_all_that_was_said(file_store: str) -> None:
     async with stage(BACKBOARD, asks_once, file_store) as at:
         assert isinstance(at.fake, FakeBackboard)
         paused = await at.agent.run("Ask me", thread="t")

@@ -14,7 +14,7 @@ def outputs(moment: Moment) -> list[object]:
     return [result.output if result.kind == "success" else result.error for result in moment.results]
 
 
-async def test_a_server_tool_runs_and_the_model_goes_on_with_its_output(provider: Provider) -> None:
+async def test_a_server_tool_runs_and_the_model_continues_with_its_output(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
             return ["Let me see. ", Ask("add", {"a": 2, "b": 3})]
@@ -100,7 +100,7 @@ async def test_a_mixed_step_gives_all_results_back_at_once_in_the_order_of_its_c
         assert len(at.fake.prompts) == 2
 
 
-async def test_a_call_that_nobody_answers_times_out_and_the_model_goes_on(provider: Provider) -> None:
+async def test_a_call_that_nobody_answers_times_out_and_the_model_continues(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
             return Ask("ask_quickly", {"question": "Anybody?"})

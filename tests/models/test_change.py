@@ -28,7 +28,7 @@ def script(moment: Moment) -> Step:
 
 @pytest.mark.parametrize(("first", "second"), PAIRS, ids=lambda provider: provider.name)
 @requirement("models:change")
-async def test_a_thread_goes_on_with_another_provider_while_a_call_waits(
+async def test_a_thread_continues_with_another_provider_while_a_call_waits(
     first: Provider, second: Provider, file_store: str
 ) -> None:
     async with stage(first, script, file_store) as at:

@@ -18,7 +18,7 @@ EMPTY: dict[str, Step] = {
 
 
 @pytest.mark.parametrize("empty", EMPTY.values(), ids=EMPTY.keys())
-async def test_a_thread_goes_on_after_an_empty_answer(provider: Provider, empty: Step) -> None:
+async def test_a_thread_continues_after_an_empty_answer(provider: Provider, empty: Step) -> None:
     def script(moment: Moment) -> Step:
         return "Here I am." if moment.text.endswith("Hello?") else empty
 
@@ -29,7 +29,7 @@ async def test_a_thread_goes_on_after_an_empty_answer(provider: Provider, empty:
 
 
 @pytest.mark.parametrize("empty", EMPTY.values(), ids=EMPTY.keys())
-async def test_a_thread_goes_on_after_an_empty_answer_to_a_result(provider: Provider, empty: Step) -> None:
+async def test_a_thread_continues_after_an_empty_answer_to_a_result(provider: Provider, empty: Step) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Hello?"):
             return "Here I am."

@@ -21,7 +21,7 @@ from tests.models.stage import PROVIDERS, Provider, deleted, noted, stage
 ANTHROPIC = next(provider for provider in PROVIDERS if provider.name == "anthropic")
 
 
-async def test_a_run_that_waits_is_stopped_and_the_thread_goes_on(provider: Provider) -> None:
+async def test_a_run_that_waits_is_stopped_and_the_thread_continues(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Ask me") and not moment.results:
             return [Say("One moment."), Ask("ask_text", {"question": "Who?"}), Ask("add", {"a": 1, "b": 2})]
@@ -35,7 +35,7 @@ async def test_a_run_that_waits_is_stopped_and_the_thread_goes_on(provider: Prov
         assert "stopped by the user" in str(at.fake.requests[-1].body)
 
 
-async def test_an_answer_is_stopped_in_mid_word_and_the_thread_goes_on(provider: Provider) -> None:
+async def test_an_answer_is_stopped_in_mid_word_and_the_thread_continues(provider: Provider) -> None:
     never = asyncio.Event()
 
     async def script(moment: Moment) -> AsyncGenerator[Step, None]:
@@ -80,7 +80,7 @@ async def test_a_call_that_was_cut_by_the_limit_is_not_executed(provider: Provid
         assert deleted == []
 
 
-async def test_a_refusal_ends_the_run_and_the_thread_goes_on(provider: Provider) -> None:
+async def test_a_refusal_ends_the_run_and_the_thread_continues(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("Something bad"):
             return [Say("I would rather not."), Ask("note", {"words": "bad"}), Stop("refusal")]
@@ -136,7 +136,7 @@ async def test_a_step_that_a_crash_cut_is_asked_again_from_the_stored_history(
         assert "42" in str(at.fake.requests[-1].body)
 
 
-async def test_a_run_that_never_comes_to_an_answer_ends_and_the_thread_goes_on(provider: Provider) -> None:
+async def test_a_run_that_never_comes_to_an_answer_ends_and_the_thread_continues(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if moment.text.endswith("for ever"):
             return Ask("add", {"a": len(moment.results), "b": 0})

@@ -174,7 +174,7 @@ async def test_a_message_that_backboard_heard_before_it_broke_is_not_said_twice_
 
 @both_clients
 @pytest.mark.parametrize("how", ["drop", "end"])
-async def test_a_stream_that_is_cut_in_mid_answer_ends_the_run_and_the_thread_goes_on(
+async def test_a_stream_that_is_cut_in_mid_answer_ends_the_run_and_the_thread_continues(
     provider: Provider, how: Literal["drop", "end"]
 ) -> None:
     def script(moment: Moment) -> Step:

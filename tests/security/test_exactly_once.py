@@ -127,7 +127,7 @@ async def test_a_result_for_a_call_that_never_was_leaves_no_trace(target: Target
 
 
 @attack("ack", "client_tools", "awaiting", "ui_stream", "live", "ws")
-async def test_what_waits_for_a_yes_can_not_be_finished_before_it(target: Target, face: str) -> None:
+async def test_what_waits_for_an_approval_can_not_be_finished_before_it(target: Target, face: str) -> None:
     page, call = await target.open_call("bob", "take_photo")
     said = await bring(target, face, page, call, {"name": "forged"})
     assert '"ok":true' not in said
@@ -154,7 +154,7 @@ async def test_yes_and_no_at_once_have_one_winner_and_the_tool_runs_accordingly(
 
 
 @attack("ack", "ui_stream", "awaiting")
-async def test_a_yes_after_a_no_runs_nothing(target: Target, face: str) -> None:
+async def test_an_approval_after_a_denial_runs_nothing(target: Target, face: str) -> None:
     page, call = await target.open_call("bob", "delete_file")
     approval = target.approval_of(page, call)
     no = {"approvalId": approval, "approved": False}

@@ -18,7 +18,7 @@ TEXT = ["start-step", "text-start", "text-delta", "text-end", "finish-step"]
 
 
 @requirement("ack:approve")
-async def test_a_yes_on_a_held_response_runs_the_server_tool_in_it(serve: Serve, store: str) -> None:
+async def test_an_approval_on_a_held_response_runs_the_server_tool_in_it(serve: Serve, store: str) -> None:
     scene = Scene(once(DELETE))
     served = await serve(scene.agent, store=store)
     async with held(served.http).saying("delete") as live:
@@ -31,7 +31,9 @@ async def test_a_yes_on_a_held_response_runs_the_server_tool_in_it(serve: Serve,
 
 
 @requirement("ack:approve")
-async def test_a_yes_on_a_held_response_hands_the_frontend_tool_out_in_it(serve: Serve, store: str) -> None:
+async def test_an_approval_on_a_held_response_hands_the_frontend_tool_out_in_it(
+    serve: Serve, store: str
+) -> None:
     scene = Scene(once(PHOTO))
     served = await serve(scene.agent, store=store)
     hand = Hand(served.http)
@@ -45,7 +47,7 @@ async def test_a_yes_on_a_held_response_hands_the_frontend_tool_out_in_it(serve:
 
 
 @requirement("ack:approve")
-async def test_a_no_carries_its_reason_to_the_model(serve: Serve) -> None:
+async def test_a_denial_carries_its_reason_to_the_model(serve: Serve) -> None:
     scene = Scene(once(DELETE))
     served = await serve(scene.agent)
     async with held(served.http).saying("delete") as live:
@@ -57,7 +59,7 @@ async def test_a_no_carries_its_reason_to_the_model(serve: Serve) -> None:
 
 
 @requirement("ack:approve")
-async def test_a_yes_on_a_parked_run_resumes_it_and_the_page_follows(serve: Serve, store: str) -> None:
+async def test_an_approval_on_a_parked_run_resumes_it_and_the_page_follows(serve: Serve, store: str) -> None:
     scene = Scene(once(DELETE))
     served = await serve(scene.agent, store=store)
     page = Page(served.http)
@@ -85,7 +87,7 @@ async def test_the_same_answer_again_is_ignored_and_another_one_is_a_conflict(
 
 
 @requirement("ack:approve")
-async def test_a_no_after_a_yes_is_a_conflict_and_the_tool_runs_once(serve: Serve) -> None:
+async def test_a_denial_after_an_approval_is_a_conflict_and_the_tool_runs_once(serve: Serve) -> None:
     scene = Scene(once(DELETE))
     served = await serve(scene.agent)
     hand = Hand(served.http)
@@ -132,7 +134,7 @@ async def test_an_edit_that_breaks_the_schema_is_refused_and_the_question_stays_
 
 
 @requirement("ack:approve")
-async def test_a_yes_for_the_thread_holds_for_later_calls_there(serve: Serve, store: str) -> None:
+async def test_an_approval_for_the_thread_holds_for_later_calls_there(serve: Serve, store: str) -> None:
     scene = Scene(once(DELETE))
     served = await serve(scene.agent, store=store)
     page = held(served.http)
@@ -146,7 +148,7 @@ async def test_a_yes_for_the_thread_holds_for_later_calls_there(serve: Serve, st
 
 
 @requirement("ack:approve")
-async def test_a_no_for_the_thread_denies_this_call_alone(serve: Serve) -> None:
+async def test_a_denial_for_the_thread_denies_this_call_alone(serve: Serve) -> None:
     scene = Scene(once(DELETE))
     served = await serve(scene.agent)
     page = held(served.http)

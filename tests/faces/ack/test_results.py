@@ -27,7 +27,7 @@ QUICK = Settings(timeouts=Timeouts(hold_for=0.2))
 
 
 @requirement("ack:hold")
-async def test_a_held_response_goes_on_when_the_ack_is_accepted(serve: Serve, store: str) -> None:
+async def test_a_held_response_continues_when_the_ack_is_accepted(serve: Serve, store: str) -> None:
     scene = Scene(once(OPEN))
     served = await serve(scene.agent, store=store)
     hand = Hand(served.http)
@@ -249,7 +249,7 @@ async def test_a_server_tool_cannot_be_answered_or_taken(serve: Serve) -> None:
 
 
 @requirement("calls:not-before-approval")
-async def test_a_result_before_the_yes_is_refused_and_the_call_stays_open(serve: Serve) -> None:
+async def test_a_result_before_the_approval_is_refused_and_the_call_stays_open(serve: Serve) -> None:
     scene = Scene(once(PHOTO))
     served = await serve(scene.agent)
     hand = Hand(served.http)

@@ -47,7 +47,7 @@ async def test_open_calls_and_interrupts_are_told_again(serve: Serve, store: str
 
 
 @requirement("agui:connect")
-async def test_a_run_at_work_is_replayed_and_then_live(serve: Serve, store: str) -> None:
+async def test_an_active_run_is_replayed_and_then_live(serve: Serve, store: str) -> None:
     gate = asyncio.Event()
 
     async def slowly(moment: Moment) -> AsyncGenerator[Step, None]:

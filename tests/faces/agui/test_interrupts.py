@@ -58,7 +58,9 @@ async def test_edited_arguments_are_what_runs(serve: Serve) -> None:
 
 
 @requirement("agui:approvals-first")
-async def test_a_frontend_tool_behind_an_approval_is_shown_with_the_yes(serve: Serve, store: str) -> None:
+async def test_a_frontend_tool_behind_an_approval_is_shown_with_the_approval(
+    serve: Serve, store: str
+) -> None:
     scene = Scene(once(PHOTO))
     page = Page((await serve(scene.agent, store=store)).http)
     run = await page.send("go")
@@ -107,7 +109,7 @@ async def test_a_resume_must_name_every_open_interrupt_and_none_unknown(serve: S
 
 
 @pytest.mark.parametrize("payload", [None, True, "true", {"approved": "true"}, {"approved": 1}, {}])
-async def test_only_a_json_boolean_is_a_yes(serve: Serve, payload: Json) -> None:
+async def test_only_a_json_boolean_is_an_approval(serve: Serve, payload: Json) -> None:
     scene = Scene(once(DELETE))
     page = Page((await serve(scene.agent)).http)
     [asked] = (await page.send("go")).interrupts
@@ -219,7 +221,7 @@ async def test_an_approval_that_was_answered_elsewhere_shows_its_stored_outcome(
     assert scene.ran == []
 
 
-async def test_an_old_resume_after_the_thread_went_on_changes_nothing(serve: Serve) -> None:
+async def test_an_old_resume_after_the_thread_continued_changes_nothing(serve: Serve) -> None:
     scene = Scene([[DELETE], "Deleted.", "Next."])
     page = Page((await serve(scene.agent)).http)
     [asked] = (await page.send("go")).interrupts

@@ -366,7 +366,7 @@ def test_an_error_closes_what_is_open_and_stands_in_a_frame_of_its_own() -> None
 
 @requirement("awaiting:run-error")
 @pytest.mark.parametrize("style", ["xml", "raw"])
-def test_a_response_that_the_server_cuts_says_how_to_go_on_and_keeps_its_position(style: Format) -> None:
+def test_a_response_that_the_server_cuts_says_how_to_continue_and_keeps_its_position(style: Format) -> None:
     writer = encoder(style)
     before = frames_of(writer, journal(StepStarted(1), TextAdded(0, "I wa")))
     [error, done] = _parse(writer.close(cut=True))

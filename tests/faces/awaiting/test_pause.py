@@ -187,7 +187,9 @@ async def test_an_approved_server_tool_runs_and_a_denied_one_does_not(serve: Ser
 
 
 @requirement("awaiting:approval")
-async def test_an_approved_frontend_tool_brings_its_result_with_the_yes(serve: Serve, store: str) -> None:
+async def test_an_approved_frontend_tool_brings_its_result_with_the_approval(
+    serve: Serve, store: str
+) -> None:
     model = ScriptedModel([[Ask("take_photo", {"camera": "front"})], "Nice."])
     server = await serve(agent_with(model), store=store)
     page = Page(server.http)

@@ -31,7 +31,7 @@ async def paused(serve: Serve, store: str, *steps: Step) -> tuple[Served, Page, 
 
 
 @requirement("awaiting:resume-results")
-async def test_results_resume_the_run_and_its_stream_goes_on(serve: Serve, store: str) -> None:
+async def test_results_resume_the_run_and_its_stream_continues(serve: Serve, store: str) -> None:
     _, page, turn, model = await paused(serve, store, [CONFIRM], "Thanks.")
     resumed = await page.answer(result(turn.pause[0], "yes", is_error=False))
     assert resumed.status == 200

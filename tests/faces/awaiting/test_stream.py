@@ -142,7 +142,7 @@ async def test_a_reader_that_has_everything_of_an_ended_run_gets_the_end(serve: 
 
 
 @pytest.mark.parametrize("position", ["9999.0", "4.9999", "2.1", "abc", "-1", "1.2.3", "", "x" * 500])
-async def test_a_position_that_is_not_known_is_said_and_answered_with_a_replay(
+async def test_a_position_that_is_not_known_is_reported_and_answered_with_a_replay(
     serve: Serve, position: str
 ) -> None:
     server = await serve(agent_with([TALK]))
@@ -165,7 +165,7 @@ async def test_a_position_in_an_older_run_is_not_known_in_the_current_one(serve:
         assert again.text == current.text
 
 
-async def test_an_unknown_position_of_a_working_run_is_said_too(serve: Serve) -> None:
+async def test_an_unknown_position_of_a_working_run_is_reported_too(serve: Serve) -> None:
     go_on = asyncio.Event()
 
     async def script(moment: Moment) -> str:
@@ -180,7 +180,7 @@ async def test_an_unknown_position_of_a_working_run_is_said_too(serve: Serve) ->
 
 
 @requirement("awaiting:run-error")
-async def test_a_server_that_stops_ends_streams_resumably_and_the_next_one_goes_on(
+async def test_a_server_that_stops_ends_streams_resumably_and_the_next_one_continues(
     serve: Serve, file_store: str
 ) -> None:
     async def script(moment: Moment) -> AsyncGenerator[Step, None]:

@@ -143,7 +143,7 @@ async def test_a_repeated_ack_is_ignored_and_an_unknown_or_missing_id_is_refused
 
 @pytest.mark.slow
 @requirement("ack:timeout")
-async def test_without_an_ack_the_response_goes_on_after_the_seconds_the_model_chose(serve: Serve) -> None:
+async def test_without_an_ack_the_response_continues_after_the_seconds_the_model_chose(serve: Serve) -> None:
     agent, model = agent_of(Ask("open_url", {"url": "u", "timeoutSec": 1}))
     served = await serve(agent, settings=HELD)
     page = AckPage(served.http, {})

@@ -168,7 +168,9 @@ PHOTO = Ask("take_photo", {"camera": "front"})
 
 @requirement("ui-stream:frontend-approval")
 @BOTH
-async def test_a_yes_and_the_output_that_comes_with_it_are_answered_together(serve: Serve, mode: str) -> None:
+async def test_an_approval_and_the_output_that_comes_with_it_are_answered_together(
+    serve: Serve, mode: str
+) -> None:
     agent, model = agent_of(PHOTO)
     async with chat(await serve(agent), mode) as page:
         first = await page.say("Take a photo")
@@ -187,7 +189,7 @@ async def test_a_yes_and_the_output_that_comes_with_it_are_answered_together(ser
 
 @requirement("ui-stream:frontend-approval")
 @pytest.mark.parametrize("way", ["message", "tool_result"])
-async def test_an_eager_page_sends_its_output_right_behind_the_yes_on_the_open_socket(
+async def test_an_eager_page_sends_its_output_right_behind_the_approval_on_the_open_socket(
     serve: Serve, way: str
 ) -> None:
     agent, model = agent_of(PHOTO)
@@ -229,7 +231,7 @@ async def test_a_failure_is_answered_like_a_success(serve: Serve, mode: str, how
 
 @requirement("ui-stream:frontend-approval")
 @BOTH
-async def test_a_patient_page_gets_an_end_after_its_yes_and_posts_its_output_then(
+async def test_a_patient_page_gets_an_end_after_its_approval_and_posts_its_output_then(
     serve: Serve, mode: str
 ) -> None:
     # their server keeps the exchange open for ever, and the stock client never sends while one is open

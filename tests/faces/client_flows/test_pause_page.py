@@ -123,7 +123,7 @@ async def test_a_conversation_may_pause_twice_and_json_strings_are_read(serve: S
 
 @requirement("awaiting:first-page")
 @BOTH
-async def test_a_page_without_a_handler_answers_with_an_error_and_the_model_goes_on(
+async def test_a_page_without_a_handler_answers_with_an_error_and_the_model_continues(
     serve: Serve, query: str
 ) -> None:
     agent, model = agent_of([[Ask("user_confirm", {"message": "Sure?"})], "Never mind."])
@@ -157,7 +157,7 @@ async def test_results_must_be_those_of_the_pause_and_are_taken_once(serve: Serv
 
 @requirement("awaiting:first-page")
 @BOTH
-async def test_an_error_of_the_run_is_shown_and_the_page_goes_on(serve: Serve, query: str) -> None:
+async def test_an_error_of_the_run_is_shown_and_the_page_continues(serve: Serve, query: str) -> None:
     agent, _ = agent_of([[Fail("The provider is down.")], "Better."])
     served = await serve(agent)
     page = PausePage(served.http, {})

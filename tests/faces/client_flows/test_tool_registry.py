@@ -58,7 +58,7 @@ def one_round(*asked: Ask) -> Script:
     return script
 
 
-async def test_a_tool_call_is_executed_submitted_and_the_stream_goes_on() -> None:
+async def test_a_tool_call_is_executed_submitted_and_the_stream_continues() -> None:
     async with application(one_round(OSLO)) as (route, fake):
         text = await route.chat("What is the weather in Oslo?")
     assert text.startswith("Let me look. Heard [{'location': 'Oslo', 'condition': 'sunny'")
@@ -93,7 +93,7 @@ async def test_several_calls_go_back_in_one_submit_and_rounds_may_follow_each_ot
     ],
     ids=["a tool that fails", "a tool that is not registered"],
 )
-async def test_an_error_is_the_output_of_its_call_and_the_stream_goes_on(asked: Ask, error: str) -> None:
+async def test_an_error_is_the_output_of_its_call_and_the_stream_continues(asked: Ask, error: str) -> None:
     async with application(one_round(asked)) as (route, _):
         text = await route.chat("Try it")
     assert error in text
@@ -157,7 +157,7 @@ async def test_the_same_conversation_through_farhand_needs_no_registry_and_no_lo
         assert kinds == ["text", "text", "tool_use", "tool_result", "text"]
 
 
-async def test_a_round_that_names_no_call_fails_the_run_and_the_chat_goes_on(
+async def test_a_round_that_names_no_call_fails_the_run_and_the_chat_continues(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with FakeBackboard(["Never heard.", "Better."]) as fake:

@@ -115,7 +115,7 @@ async def test_a_call_that_is_kept_outlives_its_callers_time_and_is_named(serve:
     assert scene.times == 1
 
 
-async def test_a_kept_call_without_request_id_runs_after_its_yes_too(serve: Serve) -> None:
+async def test_a_kept_call_without_request_id_runs_after_its_approval_too(serve: Serve) -> None:
     scene = Erasing()
     server = await serve(scene.agent)
     assert (await erase(server, timeout=50, keep=True)).status_code == 504

@@ -222,7 +222,7 @@ async def test_a_tool_of_the_server_can_be_called_as_well(serve: Serve) -> None:
 
 @requirement("client-tools:execute")
 @pytest.mark.parametrize("yes", [True, False])
-async def test_a_call_that_needs_a_yes_waits_for_it(serve: Serve, yes: bool) -> None:
+async def test_a_call_that_needs_an_approval_waits_for_it(serve: Serve, yes: bool) -> None:
     server = await serve(Agent(QUIET, tools=[erase]))
     body = {"toolID": "erase", "input": {"text": "it"}}
     async with asyncio.TaskGroup() as group:
@@ -256,7 +256,7 @@ async def test_policy_may_ask_before_every_call_of_a_client(serve: Serve, store:
 
 
 @requirement("client-tools:approval")
-async def test_a_yes_for_the_thread_holds_for_this_version_of_the_tool_alone(serve: Serve) -> None:
+async def test_an_approval_for_the_thread_holds_for_this_version_of_the_tool_alone(serve: Serve) -> None:
     server = await serve(Agent(QUIET), client_tools=ClientTools(approval="always"))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         group.create_task(notes.program.execute("read", {"text": "a"}, sessionID="s1"))

@@ -144,7 +144,7 @@ async def test_unregistering_a_tool_fails_its_open_calls_at_once_and_no_others(
 
 
 @requirement("client-tools:grace")
-async def test_what_waits_for_a_yes_is_cancelled_with_its_client(serve: Serve, store: str) -> None:
+async def test_what_waits_for_an_approval_is_cancelled_with_its_client(serve: Serve, store: str) -> None:
     server = await serve(Agent(QUIET), store=store, client_tools=ClientTools(approval="always"))
     notes = Program(server.http)
     await notes.register("read")

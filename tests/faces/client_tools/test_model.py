@@ -126,7 +126,7 @@ async def test_the_awaiting_face_waits_for_a_client_like_for_a_server_tool(serve
 
 
 @requirement("client-tools:approval")
-async def test_a_yes_in_the_chat_lets_the_client_go_on_in_the_same_response(serve: Serve) -> None:
+async def test_an_approval_in_the_chat_lets_the_client_continue_in_the_same_response(serve: Serve) -> None:
     server = await serve(asks(READ), client_tools=ClientTools(approval="always"))
     async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
         chunks = await chat(server.http)
@@ -147,7 +147,7 @@ async def test_a_yes_in_the_chat_lets_the_client_go_on_in_the_same_response(serv
 
 
 @requirement("client-tools:grace")
-async def test_the_model_goes_on_when_a_client_is_lost(serve: Serve, store: str) -> None:
+async def test_the_model_continues_when_a_client_is_lost(serve: Serve, store: str) -> None:
     server = await serve(asks(READ, Ask("client_mail_send", {"text": "b"})), store=store, settings=soon())
     mail = Program(server.http, "mail")
     async with (
@@ -199,7 +199,7 @@ async def test_a_call_in_flight_keeps_the_schema_it_was_made_with(serve: Serve) 
 
 
 @requirement("client-tools:restart")
-async def test_a_run_that_a_restart_interrupted_goes_on_with_its_client(
+async def test_a_run_that_a_restart_interrupted_continues_with_its_client(
     serve: Serve, file_store: str
 ) -> None:
     first = await serve(asks(READ), store=file_store)

@@ -214,7 +214,7 @@ async def test_an_unknown_position_is_a_gap_and_a_replay(serve: Serve, position:
 
 
 @requirement("events:position")
-async def test_a_feed_goes_on_after_a_restart_where_it_was(serve: Serve, file_store: str) -> None:
+async def test_a_feed_continues_after_a_restart_where_it_was(serve: Serve, file_store: str) -> None:
     first = await serve(asks(READ), store=file_store)
     async with following(first) as feed:
         await feed.position()

@@ -108,7 +108,7 @@ async def test_it_needs_the_scope_for_it(serve: Serve, person: Visit) -> None:
         assert (await some.post(f"{ROOT}/calls/call_1/again", json={})).status_code == status, may
 
 
-async def test_a_no_is_sent_again_only_by_who_may_approve(serve: Serve, person: Visit) -> None:
+async def test_a_denial_is_sent_again_only_by_who_may_approve(serve: Serve, person: Visit) -> None:
     scene = Scene([[Ask("delete_file", {"path": "p"})], "Done."])
     on = await serve(scene.agent, authenticate=check, inspector=True)
     page = Page(person(on, "ann"))

@@ -145,7 +145,7 @@ async def test_a_run_is_shown_with_rows_figures_and_events(serve: Serve, store: 
     assert [event["seq"] for event in last["events"]] == [event["seq"] for event in events["events"][-2:]]
 
 
-async def test_a_run_at_work_is_shown_as_far_as_it_is(serve: Serve) -> None:
+async def test_an_active_run_is_shown_as_far_as_it_is(serve: Serve) -> None:
     scene = Scene(once(Ask("slow", {"subject": "tea"})))
     page = Page((await serve(scene.agent)).http)
     async with page.saying("tea") as live:
@@ -212,7 +212,7 @@ async def test_every_end_has_its_own_words(serve: Serve, ask: Ask, last: str, to
     ]
 
 
-async def test_a_no_and_a_stop_are_told(serve: Serve) -> None:
+async def test_a_denial_and_a_stop_are_told(serve: Serve) -> None:
     page = Page((await serve(Scene([[DELETE, OPEN], "Done."]).agent)).http)
     [delete, opened] = (await page.say("go")).calls
     page.approve(delete, approved=False, reason="mine")

@@ -112,7 +112,7 @@ def test_an_approved_call_that_a_handler_takes_was_in_transit_after_the_approval
     assert of_call(*told) == [("person", 0, 2), ("way", 2, 3), ("client", 3, 5)]
 
 
-def test_a_yes_is_a_persons_time_and_what_follows_is_not() -> None:
+def test_an_approval_is_a_persons_time_and_what_follows_is_not() -> None:
     server = Executor.SERVER
     told = ((1, opened(server, asks=True)), (4, allowed(server)), (6, settled(server)))
     assert of_call(*told) == [("person", 1, 4), ("server", 4, 6)]

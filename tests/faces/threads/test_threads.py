@@ -231,7 +231,7 @@ async def test_open_calls_are_parts_in_their_stored_states(serve: Serve, store: 
 
 
 @requirement("threads:messages")
-async def test_a_page_that_was_loaded_anew_can_answer_what_is_open(serve: Serve, store: str) -> None:
+async def test_a_page_that_was_loaded_again_can_answer_what_is_open(serve: Serve, store: str) -> None:
     scene = Scene(once(OPEN, DELETE))
     page = Page((await serve(scene.agent, store=store)).http)
     opened, delete = (await page.say("both")).calls

@@ -53,7 +53,7 @@ async def test_a_denial_is_shown_and_its_reason_reaches_the_model(serve: Serve, 
 
 
 @requirement("ui-stream:approval")
-async def test_of_two_approvals_in_one_step_the_model_goes_on_when_both_are_answered(
+async def test_of_two_approvals_in_one_step_the_model_continues_when_both_are_answered(
     serve: Serve, store: str
 ) -> None:
     scene = Scene(once(DELETE, Ask("delete_file", {"path": "b"})))
@@ -123,7 +123,7 @@ async def test_a_server_tool_behind_approval_and_a_frontend_tool_of_one_step(ser
 
 
 @requirement("ui-stream:frontend-approval")
-async def test_before_the_yes_a_frontend_tool_is_shown_as_input_that_nobody_runs(serve: Serve) -> None:
+async def test_before_the_approval_a_frontend_tool_is_shown_as_input_that_nobody_runs(serve: Serve) -> None:
     scene = Scene(once(PHOTO))
     turn = await Page((await serve(scene.agent)).http).say("photo")
     shown = ["tool-input-start", "tool-input-delta", "tool-approval-request"]
@@ -157,7 +157,7 @@ async def test_joint_approval_and_error(serve: Serve) -> None:
 
 
 @requirement("ui-stream:frontend-approval")
-async def test_a_split_yes_is_left_untouched_once_then_the_call_is_handed_out(
+async def test_a_split_approval_is_left_untouched_once_then_the_call_is_handed_out(
     serve: Serve, store: str
 ) -> None:
     scene = Scene(once(PHOTO))
@@ -180,7 +180,7 @@ async def test_a_split_yes_is_left_untouched_once_then_the_call_is_handed_out(
 
 
 @requirement("ui-stream:frontend-approval")
-async def test_a_denial_beside_a_split_yes_is_told_when_the_step_is_complete(serve: Serve) -> None:
+async def test_a_denial_beside_a_split_approval_is_told_when_the_step_is_complete(serve: Serve) -> None:
     """The stock helpers post no more for a step with a denied call in it and no answer left to give."""
     scene = Scene(once(PHOTO, DELETE))
     page = Page((await serve(scene.agent)).http)
@@ -270,7 +270,7 @@ async def test_an_output_without_approval_is_refused_and_the_question_is_shown_a
 
 
 @requirement("ui-stream:frontend-approval")
-async def test_after_a_no_to_a_given_yes_the_stored_yes_is_shown(serve: Serve) -> None:
+async def test_after_a_denial_to_a_given_approval_the_stored_approval_is_shown(serve: Serve) -> None:
     scene = Scene(once(PHOTO))
     page = Page((await serve(scene.agent)).http)
     [call] = (await page.say("photo")).calls
@@ -282,7 +282,7 @@ async def test_after_a_no_to_a_given_yes_the_stored_yes_is_shown(serve: Serve) -
 
 
 @requirement("ui-stream:frontend-approval")
-async def test_a_yes_that_was_given_elsewhere_in_other_words_hands_the_call_out(serve: Serve) -> None:
+async def test_an_approval_that_was_given_elsewhere_in_other_words_hands_the_call_out(serve: Serve) -> None:
     scene = Scene(once(PHOTO))
     page = Page((await serve(scene.agent)).http)
     first = await page.say("photo")

@@ -67,7 +67,7 @@ async def test_an_approval_that_was_never_asked_for_hands_the_open_call_out_agai
 
 
 @requirement("ui-stream:forged")
-async def test_a_yes_with_a_forged_approval_id_is_asked_for_again(serve: Serve) -> None:
+async def test_an_approval_with_a_forged_approval_id_is_asked_for_again(serve: Serve) -> None:
     scene = Scene(once(DELETE))
     page = Page((await serve(scene.agent)).http)
     [call] = (await page.say("delete")).calls
@@ -79,7 +79,9 @@ async def test_a_yes_with_a_forged_approval_id_is_asked_for_again(serve: Serve) 
 
 
 @requirement("ui-stream:forged")
-async def test_a_yes_to_an_altered_input_is_no_yes_and_the_stored_one_is_shown_again(serve: Serve) -> None:
+async def test_an_approval_to_an_altered_input_is_no_yes_and_the_stored_one_is_shown_again(
+    serve: Serve,
+) -> None:
     scene = Scene(once(DELETE))
     page = Page((await serve(scene.agent)).http)
     [call] = (await page.say("delete")).calls
@@ -104,7 +106,7 @@ async def test_a_claimed_denial_is_no_denial(serve: Serve) -> None:
 
 
 @requirement("ui-stream:forged")
-async def test_a_yes_replayed_after_a_no_runs_nothing(serve: Serve, store: str) -> None:
+async def test_an_approval_replayed_after_a_denial_runs_nothing(serve: Serve, store: str) -> None:
     scene = Scene(once(DELETE))
     page = Page((await serve(scene.agent, store=store)).http)
     [call] = (await page.say("delete")).calls
@@ -118,7 +120,7 @@ async def test_a_yes_replayed_after_a_no_runs_nothing(serve: Serve, store: str) 
 
 
 @requirement("ui-stream:forged")
-async def test_a_replayed_yes_runs_the_tool_no_second_time(serve: Serve, store: str) -> None:
+async def test_a_replayed_approval_runs_the_tool_no_second_time(serve: Serve, store: str) -> None:
     scene = Scene(once(DELETE))
     page = Page((await serve(scene.agent, store=store)).http)
     [call] = (await page.say("delete")).calls

@@ -53,7 +53,7 @@ async def test_a_message_is_answered_though_its_sender_leaves_at_once(
     assert (await Page(served.http).http.get("/api/chat?limit=50")).json()["threads"]
 
 
-async def test_a_request_id_that_is_under_way_is_not_taken_twice(serve: Serve) -> None:
+async def test_a_request_id_that_is_in_progress_is_not_taken_twice(serve: Serve) -> None:
     scene = Scene(["Hello."])
     served = await serve(scene.agent)
     _, frame = sent(0)

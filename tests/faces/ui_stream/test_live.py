@@ -80,7 +80,7 @@ async def test_a_denied_server_tool_is_answered_with_text(serve: Serve) -> None:
 @requirement("live:frontend-approval")
 @pytest.mark.parametrize("failed", [False, True], ids=["success", "failure"])
 @pytest.mark.parametrize("way", ["message", "tool_result"])
-async def test_after_the_yes_to_a_frontend_tool_nothing_is_sent_until_its_output_comes(
+async def test_after_the_approval_to_a_frontend_tool_nothing_is_sent_until_its_output_comes(
     serve: Serve, way: str, failed: bool
 ) -> None:
     scene = Scene(once(PHOTO))
@@ -134,7 +134,7 @@ async def test_a_frontend_tool_is_answered_by_a_tool_result(serve: Serve, store:
 
 
 @requirement("live:tool-result")
-async def test_a_result_before_the_yes_is_refused_and_the_question_is_shown_again(serve: Serve) -> None:
+async def test_a_result_before_the_approval_is_refused_and_the_question_is_shown_again(serve: Serve) -> None:
     scene = Scene(once(PHOTO))
     async with live(await serve(scene.agent)) as held:
         await held.message("photo")
@@ -182,7 +182,7 @@ def slow_scene() -> Scene:
 
 
 @requirement("live:one-at-a-time")
-async def test_a_second_message_meanwhile_gets_an_error_and_the_first_goes_on(serve: Serve) -> None:
+async def test_a_second_message_meanwhile_gets_an_error_and_the_first_continues(serve: Serve) -> None:
     scene = slow_scene()
     async with live(await serve(scene.agent)) as held:
         await held.message("tell")

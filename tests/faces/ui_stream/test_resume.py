@@ -42,7 +42,7 @@ def slow_scene() -> Scene:
 
 
 @requirement("ui-stream:resume")
-async def test_a_reload_in_mid_answer_shows_all_of_it_and_goes_on_live(serve: Serve, store: str) -> None:
+async def test_a_reload_in_mid_answer_shows_all_of_it_and_continues_live(serve: Serve, store: str) -> None:
     scene = slow_scene()
     page = Page((await serve(scene.agent, store=store)).http)
     async with page.saying("tell") as live:
@@ -168,7 +168,7 @@ async def test_a_reload_while_a_person_is_asked_shows_the_question_again(serve: 
 
 
 @requirement("ui-stream:resume")
-async def test_a_reload_after_the_yes_hands_the_frontend_call_out_and_asks_no_more(serve: Serve) -> None:
+async def test_a_reload_after_the_approval_hands_the_frontend_call_out_and_asks_no_more(serve: Serve) -> None:
     scene = Scene(once(PHOTO))
     page = Page((await serve(scene.agent)).http)
     [call] = (await page.say("photo")).calls

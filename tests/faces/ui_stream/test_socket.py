@@ -70,7 +70,7 @@ async def test_a_frontend_tool_and_an_approval_are_answered_on_the_same_socket(s
     assert scene.ran == [("delete_file", "a")]
 
 
-async def test_a_held_request_goes_on_when_the_ack_is_accepted(serve: Serve) -> None:
+async def test_a_held_request_continues_when_the_ack_is_accepted(serve: Serve) -> None:
     served = await serve(Scene(once(OPEN)).agent)
     page = said(served, "open")
     async with wire(served, PATH) as socket:
@@ -172,7 +172,7 @@ async def test_a_dropped_socket_does_not_stop_the_run(serve: Serve, store: str) 
     assert len(scene.model.prompts) == 1
 
 
-async def test_a_ping_is_answered_also_while_a_request_is_under_way(serve: Serve) -> None:
+async def test_a_ping_is_answered_also_while_a_request_is_in_progress(serve: Serve) -> None:
     scene = slow_scene()
     served = await serve(scene.agent)
     page = said(served, "hi")
@@ -233,7 +233,7 @@ async def test_bytes_that_are_no_text_get_an_error_and_the_socket_stays(serve: S
         assert (await shared.turn(await shared.send(page), page)).text == "Hello."
 
 
-async def test_a_refused_request_gets_an_error_of_its_own_and_the_others_go_on(serve: Serve) -> None:
+async def test_a_refused_request_gets_an_error_of_its_own_and_the_others_continue(serve: Serve) -> None:
     scene = slow_scene()
     served = await serve(scene.agent)
     page = said(served, "tell")
@@ -300,7 +300,7 @@ async def test_too_many_frames_close_the_socket(serve: Serve) -> None:
         assert await closed_with(socket) == 4429
 
 
-async def test_a_silent_socket_is_closed_but_not_while_a_request_is_under_way(
+async def test_a_silent_socket_is_closed_but_not_while_a_request_is_in_progress(
     serve: Serve,
 ) -> None:
     scene = slow_scene()

@@ -63,7 +63,7 @@ async def test_a_server_tool_needs_one_post_and_its_text_is_in_a_new_step(serve:
 
 
 @requirement("ui-stream:frontend-tool")
-async def test_a_frontend_tool_ends_the_turn_and_the_next_post_goes_on_in_the_same_message(
+async def test_a_frontend_tool_ends_the_turn_and_the_next_post_continues_in_the_same_message(
     serve: Serve, store: str
 ) -> None:
     scene = Scene(once("I will open it.", Ask("open_url", {"url": "u"})))
@@ -118,7 +118,7 @@ async def test_server_and_frontend_calls_of_one_step_come_back_together_in_the_m
     assert scene.ran == [("weather", "Oslo")]
 
 
-async def test_answers_may_come_one_by_one_and_the_run_goes_on_with_the_last(
+async def test_answers_may_come_one_by_one_and_the_run_continues_with_the_last(
     serve: Serve, store: str
 ) -> None:
     scene = Scene(once(Ask("open_url", {"url": "1"}), Ask("open_url", {"url": "2"})))
@@ -148,7 +148,7 @@ async def test_answers_of_one_post_may_be_a_success_and_an_error(serve: Serve) -
 
 
 @requirement("ui-stream:faults")
-async def test_a_tool_that_raises_is_an_error_part_and_the_model_goes_on(serve: Serve) -> None:
+async def test_a_tool_that_raises_is_an_error_part_and_the_model_continues(serve: Serve) -> None:
     scene = Scene(once(Ask("broken", {"subject": "tea"})))
     turn = await Page((await serve(scene.agent)).http).say("make tea")
     assert turn.finish == "stop"
@@ -157,7 +157,7 @@ async def test_a_tool_that_raises_is_an_error_part_and_the_model_goes_on(serve: 
 
 
 @requirement("ui-stream:faults")
-async def test_an_unknown_tool_is_an_input_error_and_the_model_goes_on(serve: Serve) -> None:
+async def test_an_unknown_tool_is_an_input_error_and_the_model_continues(serve: Serve) -> None:
     scene = Scene(once(Ask("make_coffee", {"for": "me"})))
     turn = await Page((await serve(scene.agent)).http).say("coffee")
     assert turn.kinds == [
@@ -191,7 +191,7 @@ async def test_an_input_that_was_cut_off_is_an_input_error_and_never_runs(serve:
 
 
 @requirement("ui-stream:faults")
-async def test_a_fault_of_the_model_is_an_error_chunk_without_finish_and_the_chat_goes_on(
+async def test_a_fault_of_the_model_is_an_error_chunk_without_finish_and_the_chat_continues(
     serve: Serve,
 ) -> None:
     scene = Scene([["One moment", Fail("The provider is overloaded.", "Try again.")], "Here I am."])

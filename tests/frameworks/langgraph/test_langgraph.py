@@ -101,7 +101,7 @@ class TestToolNode:
 
 
 @requirement("hands:told-of-settled-calls")
-async def test_a_graph_resumes_by_itself_when_its_call_is_settled(stage: Stage) -> None:
+async def test_a_graph_resumes_automatically_when_its_call_is_settled(stage: Stage) -> None:
     graph = create_agent(
         Scripted(steps=[[PAY, OPEN]]), farhand_tools(stage.hands, hold_for=0.05), checkpointer=InMemorySaver()
     )

@@ -75,7 +75,7 @@ async def test_a_failed_run_says_why() -> None:
     assert (result.stop_reason, result.error) == ("failed", "Overloaded. Try again.")
 
 
-async def test_a_pause_names_its_calls_and_an_answer_goes_on() -> None:
+async def test_a_pause_names_its_calls_and_an_answer_continues() -> None:
     async with _agent(["I open it. ", OPEN]) as agent:
         paused = await agent.run("open it", thread="t1")
         assert (paused.text, paused.stop_reason) == ("I open it. ", WAITS)
@@ -96,7 +96,7 @@ async def test_the_pause_after_an_answer_comes_back_as_well() -> None:
         assert (await agent.answer("t1", answers)).text == "no no"
 
 
-async def test_a_yes_lets_a_server_tool_run() -> None:
+async def test_an_approval_lets_a_server_tool_run() -> None:
     async with _agent(Ask("delete_file", {"path": "a.txt"})) as agent:
         paused = await agent.run("delete it", thread="t1")
         [pending] = paused.pending
@@ -120,7 +120,7 @@ async def test_an_approved_far_tool_comes_back_as_pending_without_its_question()
         assert (await agent.answer("t1", [(waits.pending[0].call_id, Success("a photo"))])).text == "a photo"
 
 
-async def test_an_edited_yes_runs_what_the_person_wrote() -> None:
+async def test_an_edited_approval_runs_what_the_person_wrote() -> None:
     async with _agent(Ask("delete_file", {"path": "a.txt"})) as agent:
         paused = await agent.run("delete it", thread="t1")
         edited = Answer(approved=True, input={"path": "b.txt"})
@@ -153,7 +153,7 @@ async def test_answers_that_do_not_fit_the_pause_are_a_value_error_and_nothing_i
         assert (await agent.answer("t1", [(page, VIEW), (text, Success("y"))])).text.endswith(" y")
 
 
-async def test_a_yes_to_a_call_that_asked_nothing_is_a_value_error_and_nothing_is_applied() -> None:
+async def test_an_approval_to_a_call_that_asked_nothing_is_a_value_error_and_nothing_is_applied() -> None:
     async with _agent([OPEN, ASK]) as agent:
         paused = await agent.run("both", thread="t1")
         page, text = (each.call_id for each in paused.pending)
@@ -173,7 +173,7 @@ async def test_an_answer_when_nothing_waits_is_a_value_error() -> None:
 
 
 @requirement("calls:first-wins")
-async def test_of_many_answers_at_once_one_goes_on_and_the_model_is_asked_once() -> None:
+async def test_of_many_answers_at_once_one_continues_and_the_model_is_asked_once() -> None:
     model = ScriptedModel([OPEN, _tell])
     async with Agent(model, frontend_tools=[open_url]) as agent:
         paused = await agent.run("open it", thread="t1")
@@ -239,7 +239,7 @@ async def test_another_owner_finds_nothing_to_answer() -> None:
             await agent.answer("t1", [(paused.pending[0].call_id, VIEW)], owner=Owner("acme", "bob"))
 
 
-async def test_a_run_that_is_under_way_when_the_agent_closes_says_so() -> None:
+async def test_a_run_that_is_in_progress_when_the_agent_closes_says_so() -> None:
     agent = Agent(ScriptedModel(lambda moment: [Say(["One "]), Say(["two."], delay=60)]))
     async with asyncio.TaskGroup() as group:
         running = group.create_task(_ends(agent))
@@ -265,12 +265,12 @@ async def _ends(agent: Agent) -> object:
         ({"max_steps": 0}, "max_steps"),
     ],
 )
-def test_a_setting_that_cannot_be_is_said_at_once(setting: dict[str, object], words: str) -> None:
+def test_a_setting_that_cannot_be_is_reported_at_once(setting: dict[str, object], words: str) -> None:
     with pytest.raises(BadSetting, match=words):
         Agent(ScriptedModel([]), **setting)  # type: ignore[arg-type]
 
 
-def test_a_server_tool_among_the_frontend_tools_is_said_at_once() -> None:
+def test_a_server_tool_among_the_frontend_tools_is_reported_at_once() -> None:
     with pytest.raises(BadTool, match="add"):
         Agent(ScriptedModel([]), frontend_tools=[add])
 

@@ -71,7 +71,7 @@ async def _asked(stage: MakeStage, disk: Disk, *steps: Step) -> Stage:
     return on
 
 
-async def test_a_tool_that_needs_a_yes_runs_once_after_it(stage: MakeStage, disk: Disk) -> None:
+async def test_a_tool_that_needs_an_approval_runs_once_after_it(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk)
     run = await on.service.last_run(LOCAL, THREAD)
     assert disk.deleted == []
@@ -109,7 +109,7 @@ async def test_what_the_person_edited_is_what_runs(stage: MakeStage, disk: Disk)
 
 
 @requirement("calls:always-in-thread")
-async def test_a_yes_for_the_thread_is_not_asked_again_in_it(stage: MakeStage, disk: Disk) -> None:
+async def test_an_approval_for_the_thread_is_not_asked_again_in_it(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk, DELETE)
     run = await on.service.last_run(LOCAL, THREAD)
     await on.decide(await on.open_call(), ALWAYS)
@@ -119,7 +119,7 @@ async def test_a_yes_for_the_thread_is_not_asked_again_in_it(stage: MakeStage, d
 
 
 @requirement("calls:always-in-thread")
-async def test_a_yes_for_once_is_asked_again(stage: MakeStage, disk: Disk) -> None:
+async def test_an_approval_for_once_is_asked_again(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk, DELETE)
     run = await on.service.last_run(LOCAL, THREAD)
     at = await on.position(run)
@@ -221,7 +221,7 @@ async def test_an_approved_tool_has_run_when_the_user_moves_on(stage: MakeStage,
 
 
 @requirement("calls:yes-acted-on")
-async def test_nobody_moves_on_between_a_yes_and_its_effect(stage: MakeStage, disk: Disk) -> None:
+async def test_nobody_moves_on_between_an_approval_and_its_effect(stage: MakeStage, disk: Disk) -> None:
     asks = [DELETE, Ask("take_photo", {"camera": "front"})]
     on = await stage([asks, "Fine."], disk.delete_file, take_photo, settings=TURNS)
     run = await on.say("both")
@@ -253,7 +253,7 @@ async def _was_deleted(disk: Disk) -> bool:
 
 
 @requirement("calls:always-in-thread")
-async def test_a_yes_for_the_thread_allows_no_other_tool(stage: MakeStage, disk: Disk) -> None:
+async def test_an_approval_for_the_thread_allows_no_other_tool(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk, Ask("take_photo", {"camera": "front"}))
     run = await on.service.last_run(LOCAL, THREAD)
     at = await on.position(run)
@@ -263,7 +263,7 @@ async def test_a_yes_for_the_thread_allows_no_other_tool(stage: MakeStage, disk:
 
 
 @requirement("calls:what-was-approved")
-async def test_a_tool_that_changed_since_the_yes_is_not_run(stage: MakeStage, disk: Disk) -> None:
+async def test_a_tool_that_changed_since_the_approval_is_not_run(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk)
     run = await on.service.last_run(LOCAL, THREAD)
 
@@ -283,7 +283,7 @@ async def test_a_tool_that_changed_since_the_yes_is_not_run(stage: MakeStage, di
 
 
 @requirement("calls:what-was-approved")
-async def test_a_tool_that_is_gone_since_the_yes_is_not_run(stage: MakeStage, disk: Disk) -> None:
+async def test_a_tool_that_is_gone_since_the_approval_is_not_run(stage: MakeStage, disk: Disk) -> None:
     on = await _asked(stage, disk)
     run = await on.service.last_run(LOCAL, THREAD)
     del on.service.context.toolbox._tools["delete_file"]
@@ -291,7 +291,7 @@ async def test_a_tool_that_is_gone_since_the_yes_is_not_run(stage: MakeStage, di
     assert "changed" in text_in(await on.told(run, RunFinished))
 
 
-async def test_a_yes_that_comes_while_another_tool_runs_is_not_forgotten(
+async def test_an_approval_that_comes_while_another_tool_runs_is_not_forgotten(
     stage: MakeStage, disk: Disk
 ) -> None:
     begun, gate = asyncio.Event(), asyncio.Event()
@@ -313,7 +313,7 @@ async def test_a_yes_that_comes_while_another_tool_runs_is_not_forgotten(
     assert disk.deleted == ["a.txt"]
 
 
-async def test_only_inputs_that_need_a_yes_are_asked_for(stage: MakeStage) -> None:
+async def test_only_inputs_that_need_an_approval_are_asked_for(stage: MakeStage) -> None:
     @tool(needs_approval=lambda input: input["path"] != "scratch")
     def wipe(path: str) -> str:
         """Wipe a folder.

@@ -87,7 +87,7 @@ async def test_a_call_to_a_server_tool_runs_it_here(
     assert await on.log.open_calls(LOCAL, THREAD) == []
 
 
-async def test_a_server_tool_behind_a_yes_runs_after_it(stage: MakeStage) -> None:
+async def test_a_server_tool_behind_an_approval_runs_after_it(stage: MakeStage) -> None:
     on = await _on(stage)
     path: dict[str, object] = {"path": "a.txt"}
     yes = await _meanwhile(on, "delete_file", path, lambda call: on.decide(call, YES))
@@ -96,7 +96,7 @@ async def test_a_server_tool_behind_a_yes_runs_after_it(stage: MakeStage) -> Non
 
 
 @requirement("calls:always-in-thread")
-async def test_a_yes_for_the_thread_counts_for_calls_without_a_run(stage: MakeStage) -> None:
+async def test_an_approval_for_the_thread_counts_for_calls_without_a_run(stage: MakeStage) -> None:
     on = await _on(stage)
     always = Answer(approved=True, scope="thread")
     await _meanwhile(on, "delete_file", {"path": "a.txt"}, lambda call: on.decide(call, always))
@@ -104,7 +104,7 @@ async def test_a_yes_for_the_thread_counts_for_calls_without_a_run(stage: MakeSt
 
 
 @requirement("calls:always-in-thread")
-async def test_a_yes_for_the_thread_allows_no_other_tool_without_a_run(stage: MakeStage) -> None:
+async def test_an_approval_for_the_thread_allows_no_other_tool_without_a_run(stage: MakeStage) -> None:
     on = await _on(stage)
     always = Answer(approved=True, scope="thread")
     await _meanwhile(on, "delete_file", {"path": "a.txt"}, lambda call: on.decide(call, always))
@@ -127,7 +127,7 @@ async def test_a_call_without_a_run_looks_at_the_record_if_it_may_have_missed_so
     assert await _meanwhile(on, "open_url", URL, answer_unheard) == VIEW
 
 
-async def test_a_far_hand_behind_a_yes_answers_after_it(stage: MakeStage) -> None:
+async def test_a_far_hand_behind_an_approval_answers_after_it(stage: MakeStage) -> None:
     on = await _on(stage)
     outcome = await _meanwhile(
         on,
@@ -357,7 +357,7 @@ async def test_a_call_whose_caller_ran_out_of_time_is_cancelled_and_everybody_is
     assert await on.service.execute(asked) == overdue
 
 
-async def test_what_was_faster_than_the_callers_time_is_answered_all_the_same(
+async def test_what_was_faster_than_the_callers_time_is_answered_anyway(
     stage: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on = await _on(stage)

@@ -126,7 +126,7 @@ async def until_taken(on: Stage, call: Call) -> Call:
 
 
 @requirement("calls:deadline")
-async def test_the_time_of_a_call_counts_from_the_yes_and_starting_it_does_not_renew_it(
+async def test_the_time_of_a_call_counts_from_the_approval_and_starting_it_does_not_renew_it(
     stage: MakeStage, clock: FakeClock
 ) -> None:
     tools = Tools()
@@ -252,7 +252,7 @@ async def test_a_call_without_request_id_of_a_former_worker_is_cancelled(
     assert (await stored(later, call)).outcome == Cancelled(CALLER_LOST)
 
 
-async def test_a_yes_in_the_moment_in_which_its_caller_is_found_gone_is_acted_on(
+async def test_an_approval_in_the_moment_in_which_its_caller_is_found_gone_is_acted_on(
     stage: MakeStage, clock: FakeClock
 ) -> None:
     tools = Tools()

@@ -57,7 +57,7 @@ def moods(store: Store, monkeypatch: pytest.MonkeyPatch) -> Moods:
     "kind",
     [RunStarted, StepStarted, TextAdded, StepFinished, RunParked, CallSettled, RunResumed, RunFinished],
 )
-async def test_a_parked_run_goes_on_once_whichever_answer_of_the_store_was_lost(
+async def test_a_parked_run_continues_once_whichever_answer_of_the_store_was_lost(
     stage: MakeStage, moods: Moods, kind: type[Event]
 ) -> None:
     on = await stage(_script, open_url)
@@ -66,7 +66,7 @@ async def test_a_parked_run_goes_on_once_whichever_answer_of_the_store_was_lost(
 
 @requirement("store-away:every-route")
 @pytest.mark.parametrize("kind", [RunStarted, StepFinished, CallSettled, RunFinished])
-async def test_a_held_run_goes_on_once_whichever_answer_of_the_store_was_lost(
+async def test_a_held_run_continues_once_whichever_answer_of_the_store_was_lost(
     stage: MakeStage, moods: Moods, kind: type[Event]
 ) -> None:
     on = await stage(_script, open_url)

@@ -104,7 +104,9 @@ async def _answer(on: Stage, text: str) -> None:
 
 
 @requirement("hands:question-gives-way")
-async def test_a_run_whose_tool_asks_ends_its_response_and_goes_on_with_each_answer(stage: MakeStage) -> None:
+async def test_a_run_whose_tool_asks_ends_its_response_and_continues_with_each_answer(
+    stage: MakeStage,
+) -> None:
     on = await stage([Ask("ask_twice"), "Done."], ask_twice, ask_text)
     run = await on.say("go")
     for text, question in (("one", "first?"), ("two", "second?")):
@@ -241,7 +243,9 @@ async def _is_at_work(on: Stage, name: str) -> bool:
     return any(call.tool == name and call.phase is Phase.TAKEN for call in calls)
 
 
-async def test_a_run_counts_among_those_at_work_as_soon_as_its_tool_has_the_answer(stage: MakeStage) -> None:
+async def test_a_run_counts_among_the_active_ones_as_soon_as_its_tool_has_the_answer(
+    stage: MakeStage,
+) -> None:
     may_end = asyncio.Event()
 
     @tool
@@ -294,7 +298,7 @@ async def test_a_new_message_cancels_the_tool_where_it_runs(stage: MakeStage) ->
     assert ENDED == ["cancelled"]
 
 
-async def test_a_run_whose_tool_asks_does_not_count_among_those_at_work(stage: MakeStage) -> None:
+async def test_a_run_whose_tool_asks_does_not_count_among_the_active_ones(stage: MakeStage) -> None:
     few = Settings(limits=Limits(running_per_principal=1))
     on = await stage(_asks_first, ask_once, ask_text, settings=few)
     run = await on.say("go")
@@ -367,7 +371,9 @@ async def _lose(on: Stage, run: Run) -> None:
 
 @requirement("hands:question-gives-way")
 @requirement("workers:answer-anywhere")
-async def test_a_question_is_answered_at_another_worker_and_the_tool_goes_on_where_it_is(hire: Hire) -> None:
+async def test_a_question_is_answered_at_another_worker_and_the_tool_continues_where_it_is(
+    hire: Hire,
+) -> None:
     one, other = await hire([Ask("ask_twice"), "Done."], ask_twice, ask_text), await hire(["never"], ask_text)
     run = await one.say("go")
     assert (await other.told(run, RunParked))[-1] == RunParked(is_kept=True)

@@ -31,7 +31,7 @@ OPEN = Ask("open_url", {"url": "https://example.org"})
 VIEW = Success({"viewKey": "v1"})
 
 
-async def test_a_held_run_has_no_task_and_goes_on_when_it_is_answered(stage: MakeStage) -> None:
+async def test_a_held_run_has_no_task_and_continues_when_it_is_answered(stage: MakeStage) -> None:
     on = await stage([OPEN, OPEN, "Thanks."], open_url)
     run = await _held(on)
     after = await on.position(run)
@@ -46,7 +46,7 @@ async def test_a_held_run_has_no_task_and_goes_on_when_it_is_answered(stage: Mak
 
 
 @requirement("runs:hold")
-async def test_a_held_run_goes_on_though_its_beginning_took_long_to_be_stored(
+async def test_a_held_run_continues_though_its_beginning_took_long_to_be_stored(
     stage: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on = await stage([OPEN, "Thanks."], open_url)
@@ -73,7 +73,7 @@ async def test_a_held_run_goes_on_though_its_beginning_took_long_to_be_stored(
 
 
 @requirement("workers:takeover")
-async def test_a_held_run_whose_lease_may_have_expired_is_confirmed_by_the_store_before_it_goes_on(
+async def test_a_held_run_whose_lease_may_have_expired_is_confirmed_by_the_store_before_it_continues(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # else the store would be asked after a silence, or when the run is parked
@@ -143,7 +143,7 @@ async def test_a_held_run_is_stopped_like_any_other(stage: MakeStage) -> None:
 
 
 @requirement("runs:stop")
-async def test_a_run_that_is_let_go_before_it_could_go_on_is_forgotten(stage: MakeStage) -> None:
+async def test_a_run_that_is_let_go_before_it_could_continue_is_forgotten(stage: MakeStage) -> None:
     on = await stage([OPEN, "never"], open_url)
     run = await _held(on)
     works = on.service.worker._active

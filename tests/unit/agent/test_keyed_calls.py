@@ -146,7 +146,9 @@ async def test_a_bad_input_is_a_failure_and_takes_no_key(stage: MakeStage) -> No
     assert await on.service.call("add", {"a": 1, "b": 1}, thread=THREAD, key="sum") == Success(2)
 
 
-async def test_a_yes_that_nobody_waits_for_runs_the_tool_once_also_after_a_restart(machine: Machine) -> None:
+async def test_an_approval_that_nobody_waits_for_runs_the_tool_once_also_after_a_restart(
+    machine: Machine,
+) -> None:
     ledger = Ledger()
     before = await machine.boot(asking(), ledger.pay)
     await before.service.call("pay", {"amount": 3}, thread=THREAD, key="pay-1", within=0.01)

@@ -150,7 +150,7 @@ async def test_results_are_handed_over_in_the_order_of_the_calls(stage: MakeStag
         (Ask("add", {"a": 1, "b": 2, "c": "x" * 300_000}), ["larger than"]),
     ],
 )
-async def test_whatever_goes_wrong_with_a_call_is_a_failure_and_the_run_goes_on(
+async def test_whatever_goes_wrong_with_a_call_is_a_failure_and_the_run_continues(
     stage: MakeStage, ask: Ask, words: list[str]
 ) -> None:
     on = await stage([ask, _tell_failure], add, broken, a_set)

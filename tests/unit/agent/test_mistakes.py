@@ -38,7 +38,7 @@ def asks(name: str, **input: object) -> Agent:
 
 
 @pytest.mark.parametrize("yes", ["false", "true", 1, None])
-def test_only_a_boolean_is_a_yes_or_a_no(yes: Any) -> None:
+def test_only_a_boolean_is_an_approval_or_a_denial(yes: Any) -> None:
     with pytest.raises(Misuse, match="True or False"):
         Answer(approved=yes)
 
@@ -54,7 +54,7 @@ async def test_what_is_no_result_is_refused_and_the_call_stays_open(brought: Any
     assert done.text == "Done."
 
 
-async def test_a_result_before_its_yes_is_told_that_it_needs_one() -> None:
+async def test_a_result_before_its_approval_is_told_that_it_needs_one() -> None:
     async with asks("delete_file", path="a") as agent:
         pause = await agent.run("hi", thread="t")
         with pytest.raises(ResultRefused, match="needs approval first"):

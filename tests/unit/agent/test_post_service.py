@@ -72,7 +72,7 @@ async def test_a_new_run_is_read_from_its_first_event_however_far_it_got(stage: 
     assert settled.outcome == Success({"viewKey": "v"})
 
 
-async def test_what_makes_no_sense_in_a_thread_is_said_and_changes_nothing(stage: MakeStage) -> None:
+async def test_what_makes_no_sense_in_a_thread_is_reported_and_changes_nothing(stage: MakeStage) -> None:
     on = await stage([PHOTO, "x"], take_photo, settings=TURNS)
     with pytest.raises(NotFound):
         await _take(on, _post())
@@ -116,7 +116,7 @@ async def test_an_approval_that_opens_while_a_message_comes_in_is_not_passed_ove
     assert asking.phase is Phase.ASKING
 
 
-async def test_an_answer_is_not_replaced_if_the_thread_went_on_meanwhile(
+async def test_an_answer_is_not_replaced_if_the_thread_continued_meanwhile(
     stage: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on = await stage(["One.", "Two.", "Three."], settings=TURNS)

@@ -86,7 +86,7 @@ async def _is_over(on: Stage, asker: Asker) -> None:
 
 
 @requirement("hands:questions-after-a-crash")
-async def test_a_second_question_is_answered_at_the_next_server_and_the_run_goes_on(
+async def test_a_second_question_is_answered_at_the_next_server_and_the_run_continues(
     successors: Machine | Workers,
 ) -> None:
     asker, script = Asker(), asking(Ask("ask_twice"))

@@ -94,7 +94,7 @@ async def test_posts_to_one_thread_take_one_place_together(monkeypatch: pytest.M
             await begin(limited)
 
 
-async def test_a_run_that_is_at_work_before_it_is_stored_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_is_active_before_it_is_stored_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     limited, _ = made(monkeypatch, running_per_principal=2)
     async with limited.reserve_slot(ANN, RUN.thread_id, 1):
         limited.begin(RUN)

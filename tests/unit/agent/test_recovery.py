@@ -206,7 +206,7 @@ async def test_results_that_no_step_has_told_yet_reach_the_model_after_a_crash(m
 
 @requirement("runs:recovery")
 @pytest.mark.parametrize("hold_for", [0.0, 60.0])
-async def test_a_waiting_run_outlives_the_server_and_goes_on_with_its_result(
+async def test_a_waiting_run_outlives_the_server_and_continues_with_its_result(
     machine: Machine, hold_for: float
 ) -> None:
     before = await machine.boot(asking(OPEN), open_url)
@@ -278,7 +278,7 @@ async def test_a_crash_in_the_middle_of_a_recovery_is_recovered_from(machine: Ma
 
 
 @requirement("runs:recovery")
-async def test_a_yes_just_before_the_crash_still_runs_the_tool_once(machine: Machine) -> None:
+async def test_an_approval_just_before_the_crash_still_runs_the_tool_once(machine: Machine) -> None:
     deleted: list[str] = []
 
     @tool(needs_approval=True)
@@ -312,7 +312,9 @@ async def _has_ended(on: Stage, call: Call) -> bool:
 
 
 @requirement("runs:recovery")
-async def test_a_deadline_that_passed_while_the_server_was_away_lets_the_run_go_on(machine: Machine) -> None:
+async def test_a_deadline_that_passed_while_the_server_was_away_lets_the_run_continue(
+    machine: Machine,
+) -> None:
     before = await machine.boot(asking(Ask("ask_text", {"question": "?"})), ask_text)
     run = await before.say("ask")
     await before.told(run)
@@ -366,7 +368,7 @@ async def _journalled(on: Stage, kind: type[TextAdded]) -> None:
 
 
 @requirement("streams:takeover")
-async def test_a_run_that_went_on_since_it_was_found_parked_is_not_claimed_as_it_was(
+async def test_a_run_that_continued_since_it_was_found_parked_is_not_claimed_as_it_was(
     stage: MakeStage,
 ) -> None:
     on = await stage(asking(OPEN), open_url)

@@ -76,7 +76,7 @@ async def test_words_that_come_while_the_store_is_away_are_told_and_kept_when_it
 
 
 @requirement("store-away:every-route")
-async def test_a_run_that_could_not_store_its_step_goes_on_when_the_store_is_back(
+async def test_a_run_that_could_not_store_its_step_continues_when_the_store_is_back(
     stage: MakeStage, moods: Moods
 ) -> None:
     may_end = asyncio.Event()
@@ -95,7 +95,7 @@ async def test_a_run_that_could_not_store_its_step_goes_on_when_the_store_is_bac
 
 
 @requirement("store-away:every-route")
-async def test_a_run_goes_on_though_first_its_step_and_then_its_claim_could_not_be_stored(
+async def test_a_run_continues_though_first_its_step_and_then_its_claim_could_not_be_stored(
     stage: MakeStage, moods: Moods
 ) -> None:
     may_end = asyncio.Event()
@@ -136,7 +136,7 @@ async def test_what_a_tool_returned_is_kept_until_the_store_is_back_and_it_is_no
 
 
 @requirement("store-away:every-route")
-async def test_a_tool_at_work_goes_on_while_the_store_is_away_and_others_end_or_are_approved(
+async def test_a_running_tool_continues_while_the_store_is_away_and_others_end_or_are_approved(
     stage: MakeStage, moods: Moods
 ) -> None:
     begun, may_end = asyncio.Event(), asyncio.Event()
@@ -188,7 +188,7 @@ async def test_a_tool_at_work_goes_on_while_the_store_is_away_and_others_end_or_
 
 
 @requirement("store-away:every-route")
-async def test_a_tool_that_asks_goes_on_though_the_end_of_its_hold_could_not_be_stored(
+async def test_a_tool_that_asks_continues_though_the_end_of_its_hold_could_not_be_stored(
     stage: MakeStage, moods: Moods
 ) -> None:
     @tool
@@ -208,7 +208,7 @@ async def test_a_tool_that_asks_goes_on_though_the_end_of_its_hold_could_not_be_
 
 
 @requirement("store-away:every-route")
-async def test_a_held_run_that_went_on_with_an_answer_the_store_refused_is_asked_with_the_next(
+async def test_a_held_run_that_continued_with_an_answer_the_store_refused_is_asked_with_the_next(
     stage: MakeStage, moods: Moods
 ) -> None:
     async def script(moment: Moment) -> AsyncGenerator[Step, None]:

@@ -98,7 +98,7 @@ async def test_an_edited_message_takes_the_place_of_the_old_one(stage: MakeStage
 
 
 @requirement("ui-stream:dropped")
-async def test_a_run_whose_sender_leaves_while_it_is_stored_is_advanced_all_the_same(
+async def test_a_run_whose_sender_leaves_while_it_is_stored_is_advanced_anyway(
     stage: MakeStage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     on = await stage(["Done."])

@@ -238,7 +238,7 @@ async def test_an_answer_that_was_read_is_replayed_for_a_moment(stage: MakeStage
     assert await on.service.turns.resume(LOCAL, THREAD, None) is None
 
 
-async def test_a_reader_that_comes_back_goes_on_after_its_position(stage: MakeStage) -> None:
+async def test_a_reader_that_comes_back_continues_after_its_position(stage: MakeStage) -> None:
     on = await stage(["Hello."])
     run = await on.say("hi")
     entries = await on.heard(run, RunFinished)

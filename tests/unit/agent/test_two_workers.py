@@ -94,7 +94,7 @@ async def test_a_worker_remembers_how_to_hold_only_some_runs_that_others_resume(
 
 
 @requirement("workers:answer-anywhere")
-async def test_a_parked_run_goes_on_at_the_worker_that_got_the_answer(hire: Hire) -> None:
+async def test_a_parked_run_continues_at_the_worker_that_got_the_answer(hire: Hire) -> None:
     one, other = await hire([OPEN, "never"], open_url), await hire(["Thanks."], open_url)
     run = await one.say("hi")
     await one.told(run)
@@ -251,7 +251,7 @@ async def test_words_that_a_worker_cannot_store_are_shown_to_nobody(hire: Hire) 
 
 
 @requirement("workers:takeover")
-async def test_a_run_of_a_worker_that_cannot_renew_goes_on_elsewhere_and_the_old_one_changes_nothing(
+async def test_a_run_of_a_worker_that_cannot_renew_continues_elsewhere_and_the_old_one_changes_nothing(
     hire: Hire,
 ) -> None:
     one, other = await hire([OPEN, "from the old one"], open_url), await hire(["from the new one"], open_url)
@@ -461,7 +461,7 @@ async def _take_over(eventlog: EventLog) -> bool:
 
 
 @requirement("calls:yes-acted-on")
-async def test_an_approved_tool_runs_at_the_worker_that_got_the_yes(hire: Hire) -> None:
+async def test_an_approved_tool_runs_at_the_worker_that_got_the_approval(hire: Hire) -> None:
     deleted: list[str] = []
     delete_file = _deletion(deleted)
     asks = [Ask("delete_file", {"path": "a.txt"}), OPEN]
@@ -517,7 +517,7 @@ def _deletion(deleted: list[str]) -> DeclaredTool[[str], str]:
 
 
 @requirement("workers:takeover")
-async def test_a_run_whose_step_and_then_whose_claim_were_not_stored_goes_on_at_its_worker(
+async def test_a_run_whose_step_and_then_whose_claim_were_not_stored_continues_at_its_worker(
     hire: Hire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, other = await hire(lambda moment: "Hello."), await hire(["never"])

@@ -123,7 +123,7 @@ async def test_a_look_up_that_cannot_be_read_stops_nobody_else(disk: Disk, sql: 
         await _deadlines_are_watched(after)
 
 
-async def test_a_run_that_can_be_neither_resumed_nor_ended_is_said_once(
+async def test_a_run_that_can_be_neither_resumed_nor_ended_is_reported_once(
     disk: Disk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object, **__: object) -> None:

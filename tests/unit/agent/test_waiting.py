@@ -55,7 +55,7 @@ async def test_a_result_brings_a_parked_run_back_and_the_model_gets_exactly_that
 
 
 @requirement("runs:park")
-async def test_a_run_goes_on_when_the_last_of_its_calls_is_answered(stage: MakeStage) -> None:
+async def test_a_run_continues_when_the_last_of_its_calls_is_answered(stage: MakeStage) -> None:
     on = await stage([[OPEN, Ask("ask_text", {"question": "?"})], _tell], open_url, ask_text)
     run = await on.say("both")
     await on.told(run)
@@ -109,7 +109,7 @@ async def test_of_many_results_at_once_the_model_gets_the_winner_once(stage: Mak
 
 
 @requirement("runs:hold")
-async def test_a_held_run_goes_on_in_the_same_stream_without_a_pause(stage: MakeStage) -> None:
+async def test_a_held_run_continues_in_the_same_stream_without_a_pause(stage: MakeStage) -> None:
     on = await stage([OPEN, _tell], open_url)
     run = await on.say("open it", hold_for=60)
     async with asyncio.TaskGroup() as group:
@@ -165,7 +165,7 @@ async def test_a_held_run_shows_as_waiting(stage: MakeStage) -> None:
 
 
 @pytest.mark.parametrize("hold_for", [0.0, 60.0])
-async def test_the_deadline_of_the_last_open_call_lets_the_run_go_on(
+async def test_the_deadline_of_the_last_open_call_lets_the_run_continue(
     stage: MakeStage, clock: FakeClock, hold_for: float
 ) -> None:
     on = await stage([Ask("ask_text", {"question": "?"}), _tell], ask_text)

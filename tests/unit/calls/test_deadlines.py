@@ -228,7 +228,7 @@ async def test_100_000_deadlines_in_one_second_do_not_hold_up_the_loop() -> None
     assert turns.result() >= count / deadlines.CALLS_PER_BATCH
 
 
-async def test_scans_go_on_when_the_clock_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_scans_continue_when_the_clock_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deadlines, "REFILL_SEC", 0.02)
     clock, scanned = FakeClock(), asyncio.Event()
     store = MemoryStore(clock)

@@ -19,14 +19,14 @@ from tests.unit.calls.desk_harness import ANN, ANY_OUTPUT, BY_CLIENT, NO, ON_SER
 THREE_DAYS = 3 * 24 * 3600
 
 
-async def test_a_yes_makes_the_call_ready_and_a_result_may_follow(bench: Bench) -> None:
+async def test_an_approval_makes_the_call_ready_and_a_result_may_follow(bench: Bench) -> None:
     call = await bench.open(asks=True)
     assert await bench.answer(call, YES) == Accepted()
     assert (await bench.stored(call)).phase is Phase.READY
     assert await bench.settle(call, Success(1)) == Accepted()
 
 
-async def test_a_no_settles_the_call_as_denied_with_its_reason(bench: Bench) -> None:
+async def test_a_denial_settles_the_call_as_denied_with_its_reason(bench: Bench) -> None:
     call = await bench.open(asks=True)
     assert await bench.answer(call, NO) == Accepted()
     assert (await bench.stored(call)).outcome == Denied("too dear")
@@ -106,14 +106,14 @@ async def test_an_edited_input_that_breaks_the_schema_is_refused_and_nothing_is_
 
 
 @requirement("calls:what-was-approved")
-async def test_an_edit_beside_a_no_is_not_looked_at(bench: Bench) -> None:
+async def test_an_edit_beside_a_denial_is_not_looked_at(bench: Bench) -> None:
     call = await bench.open(asks=True)
     assert await bench.answer(call, Answer(approved=False, input={"url": 5})) == Accepted()
     assert (await bench.stored(call)).input == call.input
 
 
 @requirement("calls:always-in-thread")
-async def test_a_yes_for_the_thread_allows_this_version_of_the_tool_in_it(bench: Bench) -> None:
+async def test_an_approval_for_the_thread_allows_this_version_of_the_tool_in_it(bench: Bench) -> None:
     run = await bench.start_run()
     call = await bench.open(asks=True, run=run)
     assert await bench.answer(call, Answer(approved=True, scope="thread")) == Accepted()
@@ -124,7 +124,7 @@ async def test_a_yes_for_the_thread_allows_this_version_of_the_tool_in_it(bench:
 
 @requirement("calls:always-in-thread")
 @pytest.mark.parametrize("answer", [YES, Answer(approved=False, scope="thread")])
-async def test_a_yes_for_once_and_a_no_allow_nothing_else(bench: Bench, answer: Answer) -> None:
+async def test_an_approval_for_once_and_a_denial_allow_nothing_else(bench: Bench, answer: Answer) -> None:
     run = await bench.start_run()
     call = await bench.open(asks=True, run=run)
     await bench.answer(call, answer)
@@ -134,7 +134,7 @@ async def test_a_yes_for_once_and_a_no_allow_nothing_else(bench: Bench, answer: 
 
 
 @requirement("calls:always-in-thread")
-async def test_a_yes_in_a_thread_that_is_gone_is_unknown_and_makes_no_thread(bench: Bench) -> None:
+async def test_an_approval_in_a_thread_that_is_gone_is_unknown_and_makes_no_thread(bench: Bench) -> None:
     call = await bench.open(asks=True)
     assert await bench.log.delete(ANN, call.thread_id)
     assert await bench.answer(call, Answer(approved=True, scope="thread")) == Unknown()
@@ -151,7 +151,7 @@ async def test_a_yes_in_a_thread_that_is_gone_is_unknown_and_makes_no_thread(ben
         (ON_SERVER, None),
     ],
 )
-async def test_the_time_to_answer_starts_with_the_yes(
+async def test_the_time_to_answer_starts_with_the_approval(
     bench: Bench, tool: Tool, seconds: float | None
 ) -> None:
     run = await bench.start_run()
@@ -190,14 +190,14 @@ async def test_the_journal_tells_of_the_answer_and_of_a_denied_call_its_end(benc
     ]
 
 
-async def test_a_yes_and_a_result_in_one_message_are_accepted_together(bench: Bench) -> None:
+async def test_an_approval_and_a_result_in_one_message_are_accepted_together(bench: Bench) -> None:
     call = await bench.open(asks=True)
     receipts = await bench.desk.accept(ANN, _reply(call, YES), _result(call, 1))
     assert receipts == [Accepted(), Accepted()]
     assert (await bench.stored(call)).outcome == Success(1)
 
 
-async def test_a_result_beside_a_no_is_told_that_it_was_denied(bench: Bench) -> None:
+async def test_a_result_beside_a_denial_is_told_that_it_was_denied(bench: Bench) -> None:
     call = await bench.open(asks=True)
     receipts = await bench.desk.accept(ANN, _reply(call, NO), _result(call, 1))
     winner = Winner("denied", digest(Denied("too dear")), bench.clock.now())
@@ -227,7 +227,7 @@ async def test_one_bad_edit_keeps_the_whole_message_from_being_applied(bench: Be
     assert await bench.stored(ready) == ready
 
 
-async def test_a_yes_does_not_open_a_server_tool_to_a_result_in_the_same_message(bench: Bench) -> None:
+async def test_an_approval_does_not_open_a_server_tool_to_a_result_in_the_same_message(bench: Bench) -> None:
     call = await bench.open(ON_SERVER, asks=True)
     receipts = await bench.desk.accept(ANN, _reply(call, YES), _result(call, "forged"))
     assert receipts == [Accepted(), Unknown()]

@@ -203,7 +203,7 @@ async def test_calls_whose_hand_is_gone_fail_and_what_was_not_approved_is_cancel
 
 
 @requirement("calls:deadline")
-async def test_without_a_run_the_time_of_a_tool_counts_from_the_yes(bench: Bench) -> None:
+async def test_without_a_run_the_time_of_a_tool_counts_from_the_approval(bench: Bench) -> None:
     asking = await bench.open(HASTY, asks=True)
     bench.clock.advance(1_000)
     await bench.answer(asking, YES)

@@ -103,7 +103,7 @@ async def test_what_runs_on_the_server_is_answered_by_nobody_else(bench: Bench) 
 
 @requirement("calls:not-before-approval")
 @pytest.mark.parametrize("outcome", [Success(1), Failure("no")])
-async def test_a_result_before_the_yes_is_refused(bench: Bench, outcome: Outcome) -> None:
+async def test_a_result_before_the_approval_is_refused(bench: Bench, outcome: Outcome) -> None:
     call = await bench.open(asks=True)
     assert await bench.settle(call, outcome) == Refused("not_approved")
     assert (await bench.stored(call)).phase is Phase.ASKING

@@ -141,7 +141,7 @@ async def test_progress_renews_the_time_of_a_client_up_to_ten_times_of_it(bench:
 
 
 @requirement("client-tools:progress-time")
-async def test_the_time_of_a_call_without_its_own_is_renewed_by_the_default_and_counts_from_the_yes(
+async def test_the_time_of_a_call_without_its_own_is_renewed_by_the_default_and_counts_from_the_approval(
     bench: Bench,
 ) -> None:
     asking = await bench.open(BY_CLIENT, asks=True)

@@ -256,7 +256,7 @@ async def test_no_socket_is_opened_in_the_middle_of_an_answer() -> None:
 
 
 @pytest.mark.parametrize("ahead", [b"", GET % b"/"])
-async def test_a_peer_that_leaves_is_noticed_by_the_answer_under_way(ahead: bytes) -> None:
+async def test_a_peer_that_leaves_is_noticed_by_the_answer_in_progress(ahead: bytes) -> None:
     source, ends = Frames(), asyncio.Queue[StreamEnd]()
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:

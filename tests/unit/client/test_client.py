@@ -95,7 +95,7 @@ async def test_the_return_type_is_the_output_schema_that_the_server_checks() -> 
         ({"executor": "frontend"}, "has no option `executor`"),
     ],
 )
-def test_an_option_that_cannot_be_is_said_at_once(options: dict[str, object], words: str) -> None:
+def test_an_option_that_cannot_be_is_reported_at_once(options: dict[str, object], words: str) -> None:
     client = Client("http://127.0.0.1:1", "notes")
 
     def read() -> str:

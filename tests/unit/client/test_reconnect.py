@@ -20,7 +20,7 @@ from tests.unit.client.served_clients import call, eventually, house, port_of, r
 
 
 @requirement("client:once")
-async def test_a_cut_stream_is_opened_again_and_the_handler_that_runs_goes_on() -> None:
+async def test_a_cut_stream_is_opened_again_and_the_handler_that_runs_continues() -> None:
     async with house() as server, relayed(port_of(server.url)) as relay:
         client = Client(relay.url, "notes", token=server.token)
         runs: Counter[str] = Counter()

@@ -104,19 +104,19 @@ async def test_a_handler_that_talks_without_end_is_told_on_now_and_then() -> Non
 @pytest.mark.parametrize(
     "url", ["", "127.0.0.1:8787", "ftp://here", "http://", "http://[::1", "http://a:99999"]
 )
-def test_an_address_that_is_none_is_said_at_once(url: str) -> None:
+def test_an_address_that_is_none_is_reported_at_once(url: str) -> None:
     with pytest.raises(BadSetting, match="not the address of a server"):
         Client(url, "notes")
 
 
 @pytest.mark.parametrize("token", ["line\n", " blank", "gr\u00fcn"])
-def test_a_token_that_no_header_can_carry_is_said_at_once(token: str) -> None:
+def test_a_token_that_no_header_can_carry_is_reported_at_once(token: str) -> None:
     with pytest.raises(BadSetting, match="token"):
         Client("http://127.0.0.1:1", "notes", token=token)
 
 
 @pytest.mark.parametrize("grace_sec", [-1, 86_401, float("nan")])
-def test_a_grace_that_the_server_would_refuse_is_said_at_once(grace_sec: float) -> None:
+def test_a_grace_that_the_server_would_refuse_is_reported_at_once(grace_sec: float) -> None:
     with pytest.raises(BadSetting, match="grace_sec"):
         Client("http://127.0.0.1:1", "notes", grace_sec=grace_sec)
 

@@ -40,7 +40,7 @@ async def test_a_handler_brings_a_file_and_its_result_refers_to_it() -> None:
         assert await server.service.files.load(LOCAL, file["ref"]) is None
 
 
-async def test_a_file_that_the_server_does_not_take_is_said_in_its_words() -> None:
+async def test_a_file_that_the_server_does_not_take_is_reported_in_its_words() -> None:
     async with house() as server:
         client = Client(server.url, "notes", token=server.token)
         with pytest.raises(Rejected, match="not accepted"):

@@ -103,7 +103,7 @@ async def test_a_withdrawal_whose_calls_the_store_refused_is_completed_without_b
 
 
 @requirement("client-tools:unregister")
-async def test_a_withdrawal_whose_request_is_cancelled_fails_its_calls_all_the_same(
+async def test_a_withdrawal_whose_request_is_cancelled_fails_its_calls_anyway(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await office.register("notes", "read")

@@ -69,7 +69,7 @@ async def test_a_result_that_was_faster_than_a_withdrawal_is_kept(
 
 
 @requirement("client-tools:unregister")
-async def test_only_calls_of_withdrawn_tools_fail_and_what_waits_for_a_yes_is_cancelled(
+async def test_only_calls_of_withdrawn_tools_fail_and_what_waits_for_an_approval_is_cancelled(
     office: Office,
 ) -> None:
     await office.register("notes", "read", "search")

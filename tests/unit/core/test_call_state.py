@@ -48,7 +48,7 @@ def _settled(outcome: Outcome) -> CallSettled:
     )
 
 
-def test_a_yes_makes_the_call_ready_with_the_input_and_the_deadline_it_was_given() -> None:
+def test_an_approval_makes_the_call_ready_with_the_input_and_the_deadline_it_was_given() -> None:
     asking = an_asking_call()
     event = _answered(asking, approved=True, deadline=NOW + 90)
     approved = moved(asking, event, NOW + 3)
@@ -56,7 +56,7 @@ def test_a_yes_makes_the_call_ready_with_the_input_and_the_deadline_it_was_given
     assert (approved.input, approved.approval) == (event.input, event.approval)
 
 
-def test_a_no_is_kept_with_the_question_and_the_refusal_is_the_outcome() -> None:
+def test_a_denial_is_kept_with_the_question_and_the_refusal_is_the_outcome() -> None:
     asking = an_asking_call()
     answered = moved(asking, _answered(asking, approved=False), NOW)
     assert (answered.phase, answered.input) == (Phase.ASKING, asking.input)

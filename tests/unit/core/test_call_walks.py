@@ -106,7 +106,7 @@ def test_no_walk_takes_or_finishes_what_was_not_approved(steps: list[tuple[Try, 
 
 @requirement("calls:what-was-approved")
 @given(walks)
-def test_after_a_yes_the_digest_always_names_what_would_run(steps: list[tuple[Try, float]]) -> None:
+def test_after_an_approval_the_digest_always_names_what_would_run(steps: list[tuple[Try, float]]) -> None:
     for state in walk(steps, asks=True):
         assert state.approval is not None
         assert state.approval.digest == digest_of_approval(state.tool_version, state.input)

@@ -65,7 +65,7 @@ def test_an_opened_call_asks_or_is_ready_or_runs(
 @pytest.mark.parametrize(
     ("answer", "approved", "reason"), [(YES, True, ""), (NO, False, "too dear"), (None, False, "")]
 )
-def test_an_answer_says_whether_it_was_a_yes_and_why_not(
+def test_an_answer_says_whether_it_was_an_approval_and_why_not(
     answer: Answer | None, approved: bool, reason: str
 ) -> None:
     event = ApprovalAnswered(

@@ -285,7 +285,7 @@ def test_the_record_of_a_run_is_how_readers_and_lists_see_it() -> None:
     assert (ended.waits, ended.active, ended.ended_at) == (False, False, story.log.now)
 
 
-def test_what_the_model_has_written_of_a_step_under_way_can_be_read() -> None:
+def test_what_the_model_has_written_of_a_step_in_progress_can_be_read() -> None:
     story = Story()
     assert story.thread.unfinished_parts() == ()
     story.say()

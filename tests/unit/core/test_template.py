@@ -70,6 +70,6 @@ def test_the_names_of_a_template_are_found_in_their_order() -> None:
         ("{a!r}", "is not a name in braces"),
     ],
 )
-def test_what_is_no_template_is_said_with_its_place(template: str, fault: str) -> None:
+def test_what_is_no_template_is_reported_with_its_place(template: str, fault: str) -> None:
     with pytest.raises(ValueError, match=re.escape(fault)):
         names_in(template)

@@ -40,7 +40,9 @@ async def test_two_calls_of_one_turn_are_answered_together() -> None:
     assert result.text == "Thank you, Ada. #112233 suits you."
 
 
-async def test_no_file_is_deleted_without_a_yes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_file_is_deleted_without_an_approval(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(scratch_module, "_created", [])
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
     async with demo_agent() as demo:

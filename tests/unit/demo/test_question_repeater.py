@@ -90,7 +90,7 @@ async def test_of_two_questions_only_the_one_without_an_answer_is_asked_again() 
     assert words == "Thank you, Ada. #AABBCC suits you."
 
 
-async def test_a_story_goes_on_where_a_question_had_timed_out() -> None:
+async def test_a_story_continues_where_a_question_had_timed_out() -> None:
     file = {"name": "lamp.png", "type": "image/png", "size": 9, "ref": "blob_1"}
     owner = {"name": "Northgate", "email": "a@b.example", "form": "http://127.0.0.1:1/demo"}
     answers: dict[str, Outcome] = {

@@ -199,7 +199,7 @@ async def test_the_words_of_the_user_become_the_input() -> None:
 @pytest.mark.parametrize(
     ("prompt", "said"), [("Clean up", "everything stays"), ("yes or no?", "so I stopped")]
 )
-async def test_a_no_changes_how_the_talk_goes_on(prompt: str, said: str) -> None:
+async def test_a_denial_changes_how_the_talk_continues(prompt: str, said: str) -> None:
     play = Play(prompt)
     assert said in await play.until_answered(lambda _: Success("no"))
     assert [call.tool for call in play.asked] == ["user_confirm"]

@@ -381,7 +381,7 @@ async def test_what_another_process_did_is_told_here(store: Store) -> None:
 
 
 @requirement("calls:wakes")
-async def test_a_reader_that_hears_nothing_of_another_process_asks_the_store_after_a_silence(
+async def test_a_reader_that_gets_no_notification_of_another_process_asks_the_store_after_a_silence(
     clock: FakeClock,
 ) -> None:
     store = SharedStore(clock)

@@ -35,7 +35,7 @@ async def _crashed(folder: Path) -> Path:
 
 
 @requirement("store:kill")
-async def test_calls_and_runs_at_work_are_found_after_a_crash(tmp_path: Path) -> None:
+async def test_calls_and_active_runs_are_found_after_a_crash(tmp_path: Path) -> None:
     store = await SqliteStore.open(str(await _crashed(tmp_path)), FakeClock())
     assert await store.find_call(ANN, "call", "call_1") is None, "held runs write no rows"
     eventlog = EventLog(store)

@@ -193,7 +193,7 @@ async def test_a_thread_that_was_deleted_is_not_in_the_cache(store: SharedStore)
 
 
 @pytest.mark.parametrize("appends", [1, 2, 3])
-async def test_a_thread_made_anew_is_not_taken_for_the_deleted_one_of_its_name(
+async def test_a_thread_made_again_is_not_taken_for_the_deleted_one_of_its_name(
     store: SharedStore, clock: FakeClock, appends: int
 ) -> None:
     one, other = Threads(store), RecordingThreads(store)

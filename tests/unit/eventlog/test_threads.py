@@ -468,7 +468,7 @@ async def test_a_snapshot_and_the_rows_after_it_make_the_same_state(
     assert await Threads(store).decide(ANN, "t1", _settle("a")) == Accepted()
 
 
-async def test_a_snapshot_that_cannot_be_read_is_said(store: SharedStore) -> None:
+async def test_a_snapshot_that_cannot_be_read_is_reported(store: SharedStore) -> None:
     row = Append(
         owner=ANN, thread_id="t1", version=0, at=0.0, body=b'{"events":[]}', snapshot=b'{"x":1}', thread=ROW
     )

@@ -181,7 +181,7 @@ async def test_an_append_that_breaks_is_logged(caplog: pytest.LogCaptureFixture)
     assert [record.message for record in caplog.records] == ["could not store text of a run"]
 
 
-async def test_a_tick_goes_on_when_a_writer_has_lost_its_run() -> None:
+async def test_a_tick_continues_when_a_writer_has_lost_its_run() -> None:
     lost, stored = Stored(), Stored()
     lost.is_claimed = False
     tick = Tick(0.001)

@@ -100,7 +100,7 @@ def test_an_answer_that_breaks_off_says_why_if_that_is_known() -> None:
         (86_400, "24 hours"),
     ],
 )
-def test_a_length_of_time_is_said_as_a_person_would(seconds: float, words: str) -> None:
+def test_a_length_of_time_is_reported_as_a_person_would(seconds: float, words: str) -> None:
     assert format_duration(seconds) == words
 
 

@@ -58,7 +58,7 @@ async def test_images_that_are_refused_are_left_out_then_and_later(status: int, 
     assert provider.asked == [{OLD}, set(), set()]
 
 
-async def test_after_a_restart_refused_images_are_tried_once_more_and_then_left_out_again() -> None:
+async def test_after_a_restart_refused_images_are_tried_again_and_then_left_out_again() -> None:
     provider = Provider(400, "no image please")
     await ask(ImageFallback(), provider, OLD)
     after_restart = ImageFallback()

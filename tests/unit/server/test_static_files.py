@@ -110,7 +110,7 @@ async def test_a_page_tells_its_own_server_alone_where_a_request_comes_from(app:
     assert (await browse(app)).headers["referrer-policy"] == "same-origin"
 
 
-async def test_an_asset_is_cached_for_ever_since_its_name_contains_its_hash(app: App) -> None:
+async def test_an_asset_is_cached_forever_since_its_name_contains_its_hash(app: App) -> None:
     asset = await ask(app, visit(path="/assets/index-abc123.js"))
     assert (asset.status, asset.text) == (200, SCRIPT)
     assert asset.headers["cache-control"] == "public, max-age=31536000, immutable"

@@ -26,7 +26,7 @@ from farhand.testing.store_laws.fixture import ANN, StoreFixture
         (RunState.FAILED, False, (False, False)),
     ],
 )
-def test_a_run_can_go_on_and_counts_as_running_by_what_it_waits_for(
+def test_a_run_can_continue_and_counts_as_running_by_what_it_waits_for(
     *, state: RunState | None, is_parked: bool, expected: tuple[bool, bool]
 ) -> None:
     row = ThreadRow(title="", created_at=1.0, updated_at=1.0, run_state=state, is_parked=is_parked)

@@ -58,7 +58,7 @@ def test_an_unknown_field_is_not_lost_when_there_is_none() -> None:
     assert records.unknown_in(b"no JSON", Client) == {}
 
 
-def test_one_that_cannot_be_read_is_named_once_and_not_remembered_for_ever(
+def test_one_that_cannot_be_read_is_named_once_and_not_remembered_forever(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     records._named.clear()

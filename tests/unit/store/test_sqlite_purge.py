@@ -22,7 +22,7 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(purge, name, 3)
 
 
-async def test_others_write_while_a_purge_goes_on(sqlite: SqliteStore, fixture: StoreFixture) -> None:
+async def test_others_write_while_a_purge_continues(sqlite: SqliteStore, fixture: StoreFixture) -> None:
     for _ in range(30):
         await fixture.append(feed=1)
     await fixture.cover(b"{}", 30)

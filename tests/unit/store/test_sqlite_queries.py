@@ -187,7 +187,7 @@ async def test_totals_are_counted_once_for_a_tenant_and_kept_up_to_date(path: Pa
     await store.close()
 
 
-async def test_totals_of_too_many_are_counted_anew(
+async def test_totals_of_too_many_are_counted_again(
     sqlite: SqliteStore, fixture: StoreFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "COUNTED", 3)

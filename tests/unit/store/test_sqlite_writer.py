@@ -36,7 +36,7 @@ async def test_what_queues_up_while_a_transaction_runs_goes_into_the_next_one(
 
 
 @requirement("server:health")
-async def test_a_store_whose_disk_stalls_is_not_ready_until_it_goes_on(
+async def test_a_store_whose_disk_stalls_is_not_ready_until_it_continues(
     sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("farhand.store.sqlite.writer.STALLED_SEC", -1.0)
@@ -103,7 +103,7 @@ async def test_a_record_that_cannot_be_written_is_its_own_writers_fault_alone(
     assert [row.no for row in await sqlite.feed(ANN, after=0, limit=99)] == list(range(1, 21))
 
 
-async def test_work_that_breaks_on_the_unforeseen_is_told_so_and_the_thread_goes_on(
+async def test_work_that_breaks_on_the_unforeseen_is_told_so_and_the_thread_continues(
     sqlite: SqliteStore, fixture: StoreFixture
 ) -> None:
     def breaks(writing: WriteConnection) -> None:
@@ -144,7 +144,7 @@ async def test_a_full_disk_refuses_everybody_and_keeps_nothing_until_there_is_ro
     assert await sqlite.feed_span(ANN) == (1, 11)
 
 
-async def test_a_full_disk_is_said_in_words_and_checked_for_until_there_is_room(
+async def test_a_full_disk_is_reported_in_words_and_checked_for_until_there_is_room(
     sqlite: SqliteStore, fixture: StoreFixture, caplog: pytest.LogCaptureFixture
 ) -> None:
     await _limit_pages(sqlite, 1)

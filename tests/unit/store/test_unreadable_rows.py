@@ -21,7 +21,7 @@ from farhand.testing.store_laws.fixture import ANN, StoreFixture
 SPOILED = ("thread t2", "call call_2", "run run_2", "client odd")
 
 
-async def test_lists_leave_out_what_cannot_be_read_and_are_full_all_the_same(
+async def test_lists_leave_out_what_cannot_be_read_and_are_full_anyway(
     path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     records._named.clear()

@@ -49,7 +49,7 @@ def _tell(moment: Moment) -> Step:
     return " ".join(str(each.output) if each.kind == "success" else each.error for each in moment.last)
 
 
-async def test_a_held_call_is_answered_and_the_answer_goes_on() -> None:
+async def test_a_held_call_is_answered_and_the_answer_continues() -> None:
     async with FarClient(_agent(["I open it. ", OPEN])) as far:
         await far.chat("open it")
         call = await far.called("open_url")
@@ -159,7 +159,7 @@ async def test_a_yes_a_no_and_an_edit_answer_a_question() -> None:
         assert await far.text() == "deleted b.txt"
 
 
-async def test_a_yes_for_the_thread_is_not_asked_again() -> None:
+async def test_an_approval_for_the_thread_is_not_asked_again() -> None:
     ask = Ask("delete_file", {"path": "a.txt"})
     async with FarClient(_agent(ask, ask)) as far:
         await far.chat("delete it")
@@ -170,7 +170,7 @@ async def test_a_yes_for_the_thread_is_not_asked_again() -> None:
 
 
 @pytest.mark.parametrize("wait", ["hold", "turn"])
-async def test_a_far_tool_behind_a_yes_is_called_after_it(wait: str) -> None:
+async def test_a_far_tool_behind_an_approval_is_called_after_it(wait: str) -> None:
     async with FarClient(_agent(PHOTO)) as far:
         await far.chat("photo", wait="hold" if wait == "hold" else "turn")
         asked = await far.asked("take_photo")
@@ -213,7 +213,7 @@ async def test_a_far_hand_without_the_token_is_turned_away() -> None:
             await far.chat("hi")
 
 
-async def test_a_wait_in_vain_says_what_was_heard() -> None:
+async def test_a_wait_that_fails_says_what_was_received() -> None:
     async with FarClient(_agent(OPEN), timeout_sec=0.2) as far:
         await far.chat("open it")
         await far.called("open_url")

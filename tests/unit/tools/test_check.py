@@ -72,7 +72,7 @@ def test_a_large_value_under_a_schema_without_choices_is_told_the_exact_place() 
     assert mismatch(numbers, [1] * 50_000 + ["a"]) == "`[50000]` must be an integer, got a string"
 
 
-def test_a_schema_is_compiled_once_per_content_and_not_kept_for_ever() -> None:
+def test_a_schema_is_compiled_once_per_content_and_not_kept_forever() -> None:
     first = compile_schema({"type": "object", "title": "once"})
     assert compile_schema({"title": "once", "type": "object"}) is first
     for number in range(SCHEMAS_KEPT):

@@ -229,7 +229,7 @@ async def test_a_sync_function_that_returns_an_awaitable_has_the_same_deadline()
 
 
 @requirement("tools:exception")
-async def test_a_tool_that_answers_its_cancellation_is_too_late_all_the_same() -> None:
+async def test_a_tool_that_answers_its_cancellation_is_too_late_anyway() -> None:
     async def stubborn() -> str:
         with suppress(asyncio.CancelledError):
             await anyio.sleep_forever()

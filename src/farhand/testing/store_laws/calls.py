@@ -184,7 +184,7 @@ class CallLaws(Laws):
             await fixture.append(calls=(fixture.settled(ready),))
             assert await fixture.open_ids(needs_worker=True) == []
 
-    async def test_the_calls_of_a_run_at_work_are_found_like_all_others(self) -> None:
+    async def test_the_calls_of_an_active_run_are_found_like_all_others(self) -> None:
         async with self.opened() as fixture:
             await fixture.append("t0", calls=(fixture.new_call("call_0", thread_id="t0", run_id=None),))
             fixture.clock.advance(1)

@@ -321,7 +321,7 @@ def test_defaults_are_shown_and_marked() -> None:
     )
 
 
-async def test_a_yes_may_change_the_input_and_hold_for_the_chat(house: House) -> None:
+async def test_an_approval_may_change_the_input_and_hold_for_the_chat(house: House) -> None:
     farhand = house.server.service
     async with asyncio.TaskGroup() as group:
         first = group.create_task(farhand.call("erase", {"text": "a"}, thread="t1"))
@@ -331,7 +331,7 @@ async def test_a_yes_may_change_the_input_and_hold_for_the_chat(house: House) ->
     assert str(await farhand.call("erase", {"text": "b"}, thread="t1")) == "Success(output='b is gone')"
 
 
-async def test_a_failure_may_be_brought_and_a_wrong_id_is_said_in_one_line(house: House) -> None:
+async def test_a_failure_may_be_brought_and_a_wrong_id_is_reported_in_one_line(house: House) -> None:
     farhand = house.server.service
     async with asyncio.TaskGroup() as group:
         asked = group.create_task(farhand.call("ask_text", {"question": "what?"}, thread="t1"))
@@ -417,6 +417,6 @@ async def test_a_refusal_is_json_for_programs(house: House) -> None:
     assert (result.code, result.json["error"]["code"]) == (2, "unknown")
 
 
-async def test_a_time_limit_is_said_in_the_unit_it_was_given(house: House) -> None:
+async def test_a_time_limit_is_reported_in_the_unit_it_was_given(house: House) -> None:
     result = await house.farhand("call", "ask_text", "{}", "--timeout", "0")
     assert (result.code, "--timeout must be a number of seconds" in result.err) == (2, True)

@@ -77,7 +77,7 @@ def test_an_append_of_an_answer_must_come_before_the_deadline_of_its_question(st
         assert (decision.not_after, decision.not_before) == (asked_until, None)
 
 
-def test_a_yes_for_once_allows_nothing_else(story: Story) -> None:
+def test_an_approval_for_once_allows_nothing_else(story: Story) -> None:
     reply = Reply("apr_2", YES)
     decision = calls.approve(story.thread, reply, now=story.log.now, timeouts=TIMEOUTS)
     assert not any(isinstance(event, ToolAllowed) for event in decision.events)
@@ -246,7 +246,7 @@ def test_what_one_message_brings_must_be_stored_before_the_earliest_of_its_deadl
         assert decision.not_after == first
 
 
-def test_a_held_run_has_less_time_after_a_yes_than_a_parked_one() -> None:
+def test_a_held_run_has_less_time_after_an_approval_than_a_parked_one() -> None:
     story = Story()
     story.say()
     story.step(asks_for("call_1", approval_id="apr_1"))
@@ -395,7 +395,7 @@ def test_a_client_that_reports_progress_has_its_time_again_within_bounds() -> No
     assert isinstance(_renew(story, "call_1"), Refused)
 
 
-def test_without_a_run_the_time_of_an_approved_server_tool_counts_from_the_yes() -> None:
+def test_without_a_run_the_time_of_an_approved_server_tool_counts_from_the_approval() -> None:
     story = Story()
     story.open_direct(asks_for("call_1", SERVER_TOOL, approval_id="apr_1", direct=True))
     story.log.now += 5

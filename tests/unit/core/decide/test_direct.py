@@ -122,7 +122,7 @@ def test_the_request_id_of_a_settled_call_is_left_to_the_store_which_knows_wheth
     assert isinstance(_open(story, again), Call)
 
 
-def test_a_worker_starts_what_was_approved_and_its_time_counts_from_the_yes() -> None:
+def test_a_worker_starts_what_was_approved_and_its_time_counts_from_the_approval() -> None:
     story = Story()
     _open(story, _on_server(approval_id="apr_1"))
     assert _start(story, story.call("call_1")) is None, "nobody has approved it"

@@ -66,7 +66,7 @@ def _user_messages(story: Story) -> list[str]:
     return [each.message_id for each in story.thread.messages if isinstance(each, UserMessage)]
 
 
-def test_a_message_beside_a_yes_is_stored_with_it_and_begins_when_the_run_ends() -> None:
+def test_a_message_beside_an_approval_is_stored_with_it_and_begins_when_the_run_ends() -> None:
     story = _answered()
     assert _user_messages(story) == ["m1"]
     story.start("call_1")
@@ -157,7 +157,7 @@ def test_with_the_last_result_of_the_page_the_run_has_its_turn() -> None:
     assert (told, receipts) == (Queued("run_2"), [Accepted(), Accepted()])
 
 
-def test_a_yes_for_the_whole_thread_is_one_too() -> None:
+def test_an_approval_for_the_whole_thread_is_one_too() -> None:
     story = _asking()
     always = Reply("apr_1", Answer(approved=True, scope="thread"))
     assert _follow(story, always) == (Queued("run_2"), [Accepted()])

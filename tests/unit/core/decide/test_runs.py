@@ -203,7 +203,7 @@ def test_a_parked_run_is_claimed_when_nothing_is_open_in_it() -> None:
     assert not story.run.is_parked
 
 
-def test_stop_settles_open_calls_and_keeps_the_text_of_the_step_under_way() -> None:
+def test_stop_settles_open_calls_and_keeps_the_text_of_the_step_in_progress() -> None:
     story = Story()
     story.say()
     story.step(asks_for("call_1", approval_id="apr_1"))

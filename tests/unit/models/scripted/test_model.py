@@ -236,7 +236,7 @@ async def test_a_history_without_a_call_s_result_is_refused_and_recorded() -> No
     assert len(model.prompts) == 1
 
 
-async def test_a_function_sees_results_and_goes_on() -> None:
+async def test_a_function_sees_results_and_continues() -> None:
     def script(moment: Moment) -> str | Ask:
         return f"It is {moment.results[-1].output}." if moment.steps else Ask("look")
 

@@ -108,7 +108,7 @@ async def test_the_next_step_is_chosen_by_the_output(outcome: Outcome, text: str
     assert text_in(await collect(ScriptedModel.from_yaml(CONFIRM), talk)) == text
 
 
-async def test_a_yes_goes_on_with_bad_json_and_then_to_the_end() -> None:
+async def test_an_approval_continues_with_bad_json_and_then_to_the_end() -> None:
     model = ScriptedModel.from_yaml(CONFIRM)
     talk = Talk("sure?").asked("user_confirm").got(Success("yes"))
     assert CallDone(0, '{"path": ') in await collect(model, talk)

@@ -63,7 +63,7 @@ async def test_a_database_that_takes_no_writes_is_refused_at_start(address: str)
         await PostgresStore.open(f"{address}&default_transaction_read_only=on")
 
 
-async def test_a_store_that_takes_no_writes_any_more_is_not_ready_and_that_is_said_once(
+async def test_a_store_that_takes_no_writes_any_more_is_not_ready_and_that_is_reported_once(
     clock: FakeClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     with running_cluster() as cluster:
@@ -136,7 +136,7 @@ async def test_where_there_is_no_room_for_more_connections_readers_share_those_t
     await store.close()
 
 
-async def test_without_any_connection_of_ones_own_the_store_is_said_to_be_away(
+async def test_without_any_connection_of_ones_own_the_store_is_reported_to_be_away(
     cluster: Cluster, beside: Connection
 ) -> None:
     place = parse_address(await _limited(cluster, beside, connections=1))

@@ -103,7 +103,9 @@ async def test_old_tables_of_another_user_are_found(houses: Houses) -> None:
     assert (await inspect_store(houses.address("open"))).problem is None, "its owner may"
 
 
-async def test_a_user_or_database_that_is_not_there_is_said_in_the_database_s_words(cluster: Cluster) -> None:
+async def test_a_user_or_database_that_is_not_there_is_reported_in_the_database_s_words(
+    cluster: Cluster,
+) -> None:
     nobody = cluster.address("x").replace("farhand@", "nobody_of_that_name:secret@")
     nowhere = cluster.address("x").replace("/postgres?", "/nowhere?")
     for address in (nobody, nowhere):

@@ -147,7 +147,7 @@ async def test_after_its_connection_was_ended_a_listener_looks_at_everything_and
     await hints.have((THREAD_MOVED, thread_key(ANN, "t1")))
 
 
-async def test_what_is_to_be_said_while_there_is_no_connection_is_said_later(
+async def test_what_is_to_be_said_while_there_is_no_connection_is_reported_later(
     postgres: PostgresStore, hints: Hints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = Notifier._work

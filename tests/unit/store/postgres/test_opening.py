@@ -113,7 +113,7 @@ async def test_a_database_that_cannot_be_used_is_one_sentence_without_the_passwo
     assert "secret" not in str(caught.value)
 
 
-async def test_a_database_that_is_not_there_is_said_so(cluster: Cluster) -> None:
+async def test_a_database_that_is_not_there_is_reported_so(cluster: Cluster) -> None:
     with pytest.raises(BadSetting, match="does not exist"):
         await open_store(cluster.address("x").replace("/postgres?", "/nowhere?"))
 

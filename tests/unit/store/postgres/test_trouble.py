@@ -46,7 +46,7 @@ def far(distant: PostgresStore, clock: FakeClock) -> StoreFixture:
 
 
 @requirement("postgres:recovers")
-async def test_after_a_cut_everything_goes_on_by_itself(
+async def test_after_a_cut_everything_continues_automatically(
     far: StoreFixture, distant: PostgresStore, proxy: FaultProxy
 ) -> None:
     for no in range(5):
@@ -73,7 +73,7 @@ async def test_a_half_open_connection_is_noticed_and_replaced(
 
 
 @requirement("postgres:recovers")
-async def test_a_database_that_does_not_answer_is_said_to_be_away(
+async def test_a_database_that_does_not_answer_is_reported_to_be_away(
     far: StoreFixture,
     distant: PostgresStore,
     proxy: FaultProxy,
