@@ -1,4 +1,4 @@
-"""What every suite shares: the loop async tests run on and how hard properties search.
+"""Shared by all suites: the event loop of async tests, and the effort of property tests.
 
 Async tests run on asyncio alone: it is the only loop farhand serves on. Properties search the same examples
 on every run, so that a failure here fails everywhere; `--hypothesis-profile=search` looks for new ones.

@@ -1,4 +1,4 @@
-"""A PgBouncer before a test's PostgreSQL, run by an unprivileged user, gone after.
+"""A PgBouncer in front of a test's PostgreSQL, run by an unprivileged user and removed afterwards.
 
 with running_pooler(cluster, mode="transaction") as port:
     address = cluster.address("some_schema", port=port)

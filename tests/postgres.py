@@ -1,4 +1,4 @@
-"""A PostgreSQL of its own for the tests: made in a temporary folder, run by an unprivileged user, gone after.
+"""A PostgreSQL server for the tests: in a temporary folder, run by an unprivileged user, removed afterwards.
 
     def test_…(cluster: Cluster) -> None:
         store = await open_store(cluster.address("some_schema"))

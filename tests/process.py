@@ -1,4 +1,4 @@
-"""farhand as a process of its own, for tests that kill, stop and restart it.
+"""farhand as a separate process, for tests that kill, stop and restart it.
 
     async with farhand_process("tests.chaos.agents:agent", "--hold-for", "5") as server:
         async with server.client() as client:

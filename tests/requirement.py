@@ -1,4 +1,4 @@
-"""The mark that ties a test to a promise in requirements.toml."""
+"""The mark that links a test to a promise in requirements.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts what is asked of PostgreSQL: each of these is a round trip, with its cost here and there."""
+"""Counts the statements sent to PostgreSQL: each is a round trip, with its cost on both sides."""
 
 from __future__ import annotations
 

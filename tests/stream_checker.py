@@ -1,4 +1,4 @@
-"""Checks that a response of the chat stream is one that every AI SDK client takes, in the order it wants.
+"""Checks that a response of the chat stream is valid for every AI SDK client, including its order.
 
 Owns the chunk types and fields of the oldest supported client (6.0.3) and the order of chunks. Must not know
 how a stream is made: it sees what a reader sees, so it serves any server that speaks this wire.

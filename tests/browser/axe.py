@@ -1,4 +1,4 @@
-"""axe-core on a page as it stands: what people with other senses or hands would stumble over."""
+"""Runs axe-core's accessibility checks on the current page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Debian's chromium under Playwright, and what a test may do with it that a person does with a browser."""
+"""Starts Debian's chromium under Playwright, and simulates what a person does with a browser."""
 
 from __future__ import annotations
 

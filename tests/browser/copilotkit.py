@@ -1,4 +1,4 @@
-"""The page of `examples/copilotkit` as its README starts it, and a person in front of it.
+"""Starts the page of `examples/copilotkit` as its README says, and uses it as a person does.
 
 Owns how the page is built and served, and what a person can see and press there. Must not know how CopilotKit
 talks to the server: the requests are its own, through the proxy of the example.

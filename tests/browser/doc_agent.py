@@ -1,4 +1,5 @@
-"""The agent that the pages of the docs talk to: it does what they ask for. Served by `farhand run`."""
+"""The agent behind the pages of the documentation: it calls the tools they ask for. Served by `farhand
+run`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages that the docs and the READMEs of the packages print, built as a reader builds them."""
+"""Builds the pages that the documentation and the packages' READMEs print, as a reader does."""
 
 from __future__ import annotations
 

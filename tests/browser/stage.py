@@ -1,4 +1,4 @@
-"""The agent that the page tests talk to: it calls whatever it is told to. Served by `farhand run`.
+"""The agent of the page tests: it makes exactly the calls that a message names. Served by `farhand run`.
 
 A message is a list of steps, separated by `---`; each line of a step is a call: the tool's name and its input
 as JSON. A line that begins with `slowly` is written a word at a time. A step `tell NAME` is text that stops

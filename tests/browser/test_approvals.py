@@ -1,4 +1,4 @@
-"""A person's yes or no before a call may run."""
+"""Approvals and denials on the chat page."""
 
 from __future__ import annotations
 

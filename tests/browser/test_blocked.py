@@ -1,4 +1,4 @@
-"""What a card does when the browser, or the server, does not let it have what it needs."""
+"""Cards when the browser or the server refuses what they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Photos from a camera, in the whole browser: the headless shell that the other tests share has none."""
+"""Photos from a camera, in the full browser: the headless shell of the other tests has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Cards that nobody named, answers that can be changed, time to type, marks, and cards out of sight."""
+"""Cards derived from schemas, answers that can be changed, time to type, marks, and cards that are not
+visible."""
 
 from __future__ import annotations
 

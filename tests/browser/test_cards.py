@@ -1,4 +1,4 @@
-"""Every card on its happy path and when the person says no, with the browser's real abilities."""
+"""Every card, answered and refused, with the browser's real abilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Around the talk: whose agent it is, the list of chats, attention, theme, words, being signed out."""
+"""Around the messages: the agent's branding, the list of chats, notifications, theme, texts, signing out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the model leaves out, the tool takes from its defaults: nobody allows what they have not seen."""
+"""Defaults that the model leaves out are shown before an approval: nobody approves what they have not
+seen."""
 
 from __future__ import annotations
 

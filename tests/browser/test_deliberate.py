@@ -1,4 +1,4 @@
-"""An approval cannot be given by accident, nor by a script, nor long after it was meant."""
+"""An approval cannot be given by accident, by a script, or long after it was meant."""
 
 from __future__ import annotations
 

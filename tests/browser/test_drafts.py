@@ -1,4 +1,4 @@
-"""What is typed into a card and not sent yet: a reload does not lose it."""
+"""What is typed into a card and not sent yet survives a reload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every screen in light, in dark and on a phone: no finding of axe, however small, and nothing sticks out.
+"""Every screen in light, in dark and on a phone: no finding of axe, and nothing overflows.
 
 Cards in all their states are in the gallery, and have the same test there.
 """

@@ -1,4 +1,4 @@
-"""Forms that a tool asks for while it works: filled in, declined, too late, in the chat and in the inbox."""
+"""Forms that a tool asks for while it runs: filled in, declined, too late, in the chat and in the inbox."""
 
 from __future__ import annotations
 

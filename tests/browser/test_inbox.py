@@ -1,4 +1,4 @@
-"""Every open question of every chat in one place."""
+"""All open questions of all chats in one place."""
 
 from __future__ import annotations
 

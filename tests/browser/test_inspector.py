@@ -1,4 +1,4 @@
-"""The Inspector beside a running chat: what it shows, and what can be taken away from it."""
+"""The Inspector next to a running chat: what it shows, and what can be copied from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole page without a mouse."""
+"""The whole page, used with the keyboard alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said, as people read it: Markdown, what can be done with a message, files, thoughts, progress."""
+"""Messages: Markdown, actions, files, reasoning, progress."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Over plain http, on a host name: browsers say less of each request there than on this machine."""
+"""Over plain http, on a host name, where browsers send fewer headers than to localhost."""
 
 from __future__ import annotations
 

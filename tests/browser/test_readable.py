@@ -1,4 +1,5 @@
-"""What is allowed can be read whenever it can be allowed: nothing hides in a value or behind another one."""
+"""An approval's input can be read completely before it is allowed: nothing is hidden in a value or behind
+another one."""
 
 from __future__ import annotations
 

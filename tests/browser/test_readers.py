@@ -1,4 +1,4 @@
-"""One tab, two people: what the page kept for the first is not shown to the second."""
+"""One tab, two people: what the page stored for the first is not shown to the second."""
 
 from __future__ import annotations
 

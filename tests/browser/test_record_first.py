@@ -1,4 +1,4 @@
-"""Reload, second tab, away and back: what was said is on screen before anything is resumed, and once."""
+"""Reload, second tab, return: stored messages are shown before anything is resumed, and once."""
 
 from __future__ import annotations
 

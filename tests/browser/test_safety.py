@@ -1,4 +1,4 @@
-"""What the page does with what a model, a tool or another site may try."""
+"""Attacks by a model, a tool or another site on the chat page."""
 
 from __future__ import annotations
 

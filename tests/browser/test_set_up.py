@@ -1,4 +1,4 @@
-"""What the set-up of the TypeScript side says when its tools are missing."""
+"""The error messages of the TypeScript set-up when its tools are missing."""
 
 from __future__ import annotations
 

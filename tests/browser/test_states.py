@@ -1,4 +1,4 @@
-"""The states of the one frame, most of them on one card: a page that wants to be opened."""
+"""The states of a card, most of them shown on a card that opens a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's story, played to its end as a visitor does: nothing of it leaves this machine."""
+"""The demo's story, played to its end by a visitor: nothing leaves this machine."""
 
 from __future__ import annotations
 

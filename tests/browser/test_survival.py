@@ -1,4 +1,4 @@
-"""What may break while a card is open: the page, the line, the server. And who else may press."""
+"""Failures while a card is open: of the page, the connection, the server; and answers from several tabs."""
 
 from __future__ import annotations
 

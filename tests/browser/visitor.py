@@ -1,4 +1,5 @@
-"""A person at the pages: asks, reads, presses. Knows what the pages say, and nothing of how they are made.
+"""A simulated person who uses the pages: asks, reads, presses. Knows what the pages show, not how they are
+made.
 
 Every wait is for a fact on the page, with a generous bound. Whatever the browser complains about, a breach of
 the page's policy too, is kept and fails the test at its end.

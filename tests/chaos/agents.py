@@ -1,4 +1,4 @@
-"""Agents that the tests with real processes serve: each speaks by a script and needs nobody's key."""
+"""Scripted agents for the tests with real processes."""
 
 from __future__ import annotations
 

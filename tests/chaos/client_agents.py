@@ -1,4 +1,4 @@
-"""What the tests of registered clients serve: the model asks for whatever the message names."""
+"""The agent for tests of registered clients: its model calls the tool that the message names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One scene after the other on servers of which one kills itself at a chosen append; somebody else goes on.
+"""Plays scenes on servers of which one kills itself at a chosen append; another one continues.
 
 Whoever brings an answer does not repeat it if it was stored by the append that killed the server: nothing but
 the log may see to it that it is acted on.

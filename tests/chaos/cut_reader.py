@@ -1,4 +1,4 @@
-"""A reader of a run that is under way, over lines that are cut all the time; it resumes from its position."""
+"""Reads an active run over connections that are cut again and again; resumes from its position."""
 
 from __future__ import annotations
 

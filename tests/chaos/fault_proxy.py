@@ -1,4 +1,4 @@
-"""A TCP line that breaks on demand: it stands between a client and a server and knows not what they say.
+"""A TCP proxy that breaks connections on demand. It knows nothing of their content.
 
     async with FaultProxy(("127.0.0.1", server.port)) as line:
         ...                      # connect to line.port

@@ -1,4 +1,4 @@
-"""What happened in a run of the fault tests, from every side, and what of it must not have happened.
+"""Checks the history of a run in the fault tests, collected from all sides, for violations of a promise.
 
 Owns the rules: one outcome for each call and one answer for each question; whoever brought one was told the
 truth; a far call was offered to somebody; the model got the winner, once, and soon; readers heard the

@@ -1,4 +1,4 @@
-"""A program with a loop of its own that uses far hands: STORE call|approve|attach|told|die TOOL [MOMENT].
+"""A program with its own loop that uses far hands: STORE call|approve|attach|told|die TOOL [MOMENT].
 
 `call` makes the keyed call, or attaches to it, and prints its outcome; `approve` says yes to whatever waits;
 `attach` has two callers and says yes itself; `told` waits until it is told of the outcome. `die` makes the

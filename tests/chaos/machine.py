@@ -1,4 +1,4 @@
-"""How much of this machine somebody else had meanwhile: what tells a late promise from a broken one."""
+"""Measures how much processor time other programs used: distinguishes a late promise from a broken one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An app that leaves everything to whoever serves it."""
+"""An app that leaves all settings to the program that serves it."""
 
 from __future__ import annotations
 

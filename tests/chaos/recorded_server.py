@@ -1,4 +1,4 @@
-"""A server process with the recorded agent, and the room where its notes are."""
+"""A server process with the recording agent, and the folder with its notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A disk that gets full: a file system in memory of a few MiB, seen only by whoever is started within it.
+"""A disk that gets full: a file system of a few MiB in memory, visible only to processes started in it.
 
     with small_disk(folder, mib=4) as disk:
         async with farhand_process(agent, store=f"sqlite:///{disk.folder}/store.db", inside=disk.enter):

@@ -1,4 +1,4 @@
-"""Many acks of one call in the same moment, over HTTP, with default limits and a file: one of them wins."""
+"""Many acks of one call at the same moment, over HTTP, with default limits and a file: one of them wins."""
 
 from __future__ import annotations
 

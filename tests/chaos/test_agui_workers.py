@@ -1,4 +1,5 @@
-"""AG-UI on one database with two workers: what one asks is answered, read and taken up at the other."""
+"""AG-UI on one database with two workers: a question asked at one is answered, read and continued at the
+other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registered clients in processes of their own, on real sockets: killed, cut, started again.
+"""Registered clients as separate processes, on real sockets: killed, cut, restarted.
 
 The same tests for both clients that there are: the one of Python and the one of Node.
 """

@@ -1,5 +1,5 @@
-"""Every moment at which a server can die between two appends of a whole scene: the log alone brings it to its
-one right end. Each effect is counted in a file that outlives the process.
+"""A server is killed before and after each append of a whole scene; the log alone leads to the one right end.
+Each effect is counted in a file that outlives the process.
 
 A scene is played again and again: the server dies right before its first append, right after it, before the
 second, and so on, until the scene ends before the server does.

@@ -1,4 +1,4 @@
-"""A run that is heard while it goes on, over lines that are cut after every k-th byte: nothing is missed."""
+"""An active run is read over connections that are cut after every k-th byte: nothing is missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers whose database restarts, or who hear nothing of it: whoever was answered goes on in time."""
+"""Workers whose database restarts, or that get no notifications: answered runs continue in time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""SIGKILL around the yes to a call without a run: the server starts again on its file, and the yes is acted
-on once. Real processes, a real file, effects counted in another one."""
+"""SIGKILL around the approval of a call without a run: the server restarts on its file, and the approval
+takes effect once. Real processes, a real file, effects counted in another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM around the yes to a call without a run: a server that stops gracefully loses no accepted yes."""
+"""SIGTERM around the approval of a call without a run: a server that stops gracefully loses no approval."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Two workers, one database, and calls without a run: the one where a call was opened, or where its yes was
-given, is killed, and the other one sees to it that the tool runs once."""
+"""Two workers, one database, and calls without a run: the worker where a call was opened or approved is
+killed, and the other one runs the tool once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The line that breaks on demand, with two plain sockets: each fault looks to both ends as its name says."""
+"""The fault proxy with two plain sockets: each fault looks to both ends as its name says."""
 
 from __future__ import annotations
 

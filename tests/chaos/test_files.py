@@ -1,4 +1,4 @@
-"""A server that dies while a file arrives: nothing of it is left, and files that had arrived are whole."""
+"""A server dies while a file arrives: nothing of it is left, and files that had arrived are whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A forked process is what a started one would be: its folder, variables, output and end are its own."""
+"""A forked process behaves like a started one: its own folder, variables, output and exit code."""
 
 from __future__ import annotations
 

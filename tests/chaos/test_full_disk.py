@@ -1,4 +1,5 @@
-"""SQLite on a disk that is really full: said so, nothing half-written, and over when there is room."""
+"""SQLite on a disk that is really full: an error, nothing half-written, and normal operation when there is
+room."""
 
 from __future__ import annotations
 

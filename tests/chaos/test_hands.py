@@ -1,5 +1,5 @@
-"""Tools that know for whom they work, and tools that ask, when their server is killed: on one file, where the
-server starts again, and on one database, where another worker goes on. Effects are counted in a file."""
+"""Tools with a context and tools that ask, when their server is killed: on one file, where the server
+restarts, and on one database, where another worker continues. Effects are counted in a file."""
 
 from __future__ import annotations
 

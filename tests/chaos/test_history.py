@@ -1,4 +1,4 @@
-"""The checker of histories: silent about a good one, and each planted violation is found and named."""
+"""The checker of histories: accepts a good one, and names each planted violation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A host that is told to stop while a stream of its mounted app is held: gone in time, nothing is lost."""
+"""A host that is stopped while a stream of its mounted app is held exits in time, and nothing is lost."""
 
 from __future__ import annotations
 

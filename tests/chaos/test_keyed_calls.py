@@ -1,4 +1,5 @@
-"""Programs with loops of their own: a keyed call has one effect, whoever is killed, and all hear the same.
+"""Programs with their own loops: a keyed call has one effect, whatever is killed, and all callers get the
+same outcome.
 
 On a file, where one program starts after the other, and on a database, where several run at once. Effects are
 counted in a file."""

@@ -1,5 +1,5 @@
-"""SIGKILL at every moment of a call's life: what was accepted stays, what waits can be answered, what ran
-does not run again. Real processes, a real file."""
+"""SIGKILL at every stage of a call: what was accepted stays, what waits can be answered, what ran does not
+run again. Real processes, a real file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`farhand run` and `farhand demo` as real processes: who is let in, how they end, what stops them."""
+"""`farhand run` and `farhand demo` as real processes: access, exit codes, errors at start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`farhand.serve` and `farhand.aserve` do what `farhand run` does, in a process of their own."""
+"""`farhand.serve` and `farhand.aserve` behave like `farhand run`, in their own processes."""
 
 from __future__ import annotations
 

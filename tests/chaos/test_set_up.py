@@ -1,4 +1,4 @@
-"""The set-up behind every command: what it says when something is missing, what it leaves when cut off.
+"""The set-up behind every command: its errors when something is missing, and its state after an interruption.
 
 Real make, real virtual environments and real pip on a project of one empty package; no network.
 """

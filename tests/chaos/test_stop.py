@@ -1,4 +1,4 @@
-"""A worker that is told to stop while much is under way: it is gone in time, others finish the rest."""
+"""A worker that is stopped while it is busy exits in time, and others finish the rest."""
 
 from __future__ import annotations
 

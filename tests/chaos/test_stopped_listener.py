@@ -1,4 +1,4 @@
-"""A worker that is stopped while much is told: it holds up nobody, and hears again when it goes on."""
+"""A suspended worker does not hold up notifications, and receives them again when it continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A store that is away, full or locked: all are told so and when to come back; nothing is half-written."""
+"""A store that is away, full or locked: all requests get an error with a retry time, and nothing is
+half-written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which storms may be run a second time: those that the machine starved, and no other."""
+"""Which storms may be run a second time: only those that had too little processor time."""
 
 from __future__ import annotations
 

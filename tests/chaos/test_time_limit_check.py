@@ -1,4 +1,4 @@
-"""A late promise is measured again only if somebody else had the machine; and who had it can be told."""
+"""A late promise is measured again only if other programs used the processor, and they are named."""
 
 from __future__ import annotations
 

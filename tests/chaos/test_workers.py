@@ -1,4 +1,4 @@
-"""Two workers and one database: what one is told the other knows, what one leaves the other takes up."""
+"""Two workers and one database: each knows what the other was sent, and continues what the other leaves."""
 
 from __future__ import annotations
 

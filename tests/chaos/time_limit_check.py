@@ -1,4 +1,4 @@
-"""A promise of time, held by what was measured.
+"""Checks a time limit against measured values.
 
 A machine that others keep busy may be late: then, and only then, it is measured again, a few times at most. A
 promise that is broken although nobody else was there is broken. Every miss is told at the end of all tests.

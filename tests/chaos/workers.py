@@ -1,4 +1,4 @@
-"""Several server processes with the recorded agent on one database, and the room where their notes are."""
+"""Several server processes with the recording agent on one database, and the folder with their notes."""
 
 from __future__ import annotations
 

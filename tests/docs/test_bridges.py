@@ -1,4 +1,4 @@
-"""The page of what bridges promise names tests that there are."""
+"""The tests that the page about bridges names exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages beside the code that say which test proves a case: each of those tests is there."""
+"""The tests named in pages next to the code exist."""
 
 from __future__ import annotations
 

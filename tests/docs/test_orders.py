@@ -1,4 +1,4 @@
-"""The example of a tool that knows for whom it works runs as its page says."""
+"""The example of a tool that knows whom it works for runs as its page says."""
 
 from __future__ import annotations
 

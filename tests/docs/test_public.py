@@ -1,4 +1,4 @@
-"""Users are shown public modules alone, and everything in those can be imported."""
+"""Documentation and examples use only public modules, and everything in those can be imported."""
 
 from __future__ import annotations
 

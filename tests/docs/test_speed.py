@@ -1,4 +1,4 @@
-"""The published figures of speed are those of a whole run, on a machine that was fit for it."""
+"""The published figures of speed come from a complete run on an idle machine."""
 
 from __future__ import annotations
 

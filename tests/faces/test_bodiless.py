@@ -1,4 +1,4 @@
-"""Paths that need no body take none but JSON: what a form of another page can send is refused there, too."""
+"""Paths that need no body accept only JSON: what a form on another site can send is refused there, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Every hostile body on every route: a 4xx in the words of its face, never a 5xx, and what waits completes.
+"""Every hostile body on every route: a 4xx in the format of its face, never a 5xx, and waiting calls
+complete.
 
 The routes are those of the app itself, so a new one can't escape. Where a valid body is known for a route,
 the hostile value stands inside it, in a field that nobody reads: what refuses it is the guard, not a field

@@ -1,4 +1,4 @@
-"""An app of tools alone: what starts a run says that there is no agent, and everything else works."""
+"""An app without a model: requests that start a run get the error `no_agent`, and everything else works."""
 
 from __future__ import annotations
 

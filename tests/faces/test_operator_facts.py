@@ -1,4 +1,4 @@
-"""What only operators may know: on every face, people who chat are told one sentence."""
+"""Facts for operators: on every face, people who chat get one sentence instead."""
 
 from __future__ import annotations
 

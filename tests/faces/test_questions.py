@@ -1,4 +1,5 @@
-"""A tool that asks, on the wires: its question is in every stream and in the inbox, and not for the model.
+"""A tool that asks, on every wire: its question is in every stream and in the inbox, but not sent to the
+model.
 
 With a database there are two workers: the tool asks at one, and the answer arrives at the other.
 """

@@ -1,4 +1,4 @@
-"""How much one principal and one tenant may ask for, told in the words of every wire."""
+"""Quotas of principals and tenants, reported in the format of every wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever one principal may send only so often is counted on its own path, whether it is any good or not."""
+"""Rate limits count every request of a principal on their paths, valid or not."""
 
 from __future__ import annotations
 

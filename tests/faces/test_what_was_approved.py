@@ -1,4 +1,4 @@
-"""What runs is what was approved, to the byte: also if the server was restarted meanwhile, with other tools.
+"""What runs is exactly what was approved, even if the server was restarted meanwhile with other tools.
 
 The file between the two servers is altered as bytes, whatever tables it has.
 """

@@ -1,4 +1,4 @@
-"""What providers say about the images in a request: base64, of a known kind, and not too large."""
+"""How providers judge the images in a request: base64, of a known type, and not too large."""
 
 from __future__ import annotations
 

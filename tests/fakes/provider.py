@@ -1,4 +1,4 @@
-"""What the fakes of all providers have in common: a script, the requests they saw, and trouble on demand.
+"""Shared by the fakes of all providers: a script, the requests they received, and faults on demand.
 
 A fake is a real HTTP server that speaks a provider's API, keeps its rules and answers as its script says,
 in the words of `ScriptedModel`. What an API looks like is the business of each fake.

@@ -1,4 +1,4 @@
-"""How what a script says leaves a fake: as frames of the provider's stream, with whatever trouble is wanted.
+"""Sends a script as frames of the provider's stream, with faults on demand.
 
 Must not know how any provider spells a frame.
 """

@@ -1,4 +1,4 @@
-"""What holds in every framework, for its bridge: `class TestHold(HoldLaws): loop_class = …`."""
+"""Tests that every framework's bridge passes: `class TestHold(HoldLaws): loop_class = …`."""
 
 from __future__ import annotations
 

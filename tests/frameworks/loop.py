@@ -1,4 +1,4 @@
-"""A framework's own agent with a scripted model, in the one form in which `laws.py` tests it.
+"""The interface through which `laws.py` tests a framework's own agent, with a scripted model.
 
 What a model does next depends on the results in its history alone, so a loop goes on in another process.
 """

@@ -1,4 +1,4 @@
-"""Programs with a framework's loop, in processes of their own, so that they can be killed."""
+"""Programs with a framework's loop as separate processes, so that they can be killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The hands that every bridge is tested with, and the people at them.
+"""The hands that every bridge is tested with, and the people who answer.
 
 `pay` notes each execution in a file, so that an effect is counted across processes and restarts.
 """

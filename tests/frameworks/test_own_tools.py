@@ -1,4 +1,4 @@
-"""What `approved()` cannot put behind approval is refused in words, not with an error of another library."""
+"""What `approved()` cannot accept is refused with a clear error, not with one of another library."""
 
 from __future__ import annotations
 

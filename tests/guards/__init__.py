@@ -1,1 +1,1 @@
-"""Counts that must not grow: what a round trip costs, told without a clock."""
+"""Counts that must not grow: the cost of a round trip, without measuring time."""

@@ -1,4 +1,4 @@
-"""One round trip through the whole app, with everything counted that it does."""
+"""One round trip through the whole app, with its appends, reads and writes counted."""
 
 from __future__ import annotations
 

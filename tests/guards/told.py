@@ -1,4 +1,5 @@
-"""An agent for `farhand run` whose process tells at its end what it had loaded and how it collected.
+"""An agent for `farhand run` whose process reports at exit which modules it loaded and how it collected
+garbage.
 
 Must not be imported by a test: it speaks for the whole process that does.
 """

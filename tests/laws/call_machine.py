@@ -1,4 +1,4 @@
-"""Random lives of calls at real desks, on a real store, checked against a plain model after every step.
+"""Random histories of calls at real desks, on a real store, compared with a plain model after every step.
 
 Time is the test's own; a crash drops whatever was only in memory. Several hands may come at once, also at two
 workers: then the machine does not know who wins, but it knows that there is one winner and that all are told

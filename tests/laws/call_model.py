@@ -1,4 +1,4 @@
-"""What must be true of calls, written down a second time and as plainly as possible.
+"""What must be true of calls, written a second time, as plainly as possible.
 
 It knows no store, no version and no table of moves: only what a person would say happens to a call. The
 machine asks it what the desk has to answer, and compares.

@@ -1,4 +1,4 @@
-"""Random lives of calls, decided and folded without a store, checked against a plain model after each step.
+"""Random histories of calls, decided and folded without a store, compared with a plain model after each step.
 
 Two commands may be decided on the same state: the second finds that the thread has moved on and is decided
 again, as a store makes it do.

@@ -1,4 +1,4 @@
-"""Every order in which two workers can decide and append, searched to the end.
+"""Searches every order in which two workers can decide and append.
 
 The world is a log, a clock that passes the deadline once, and actors that work through a worker each. An
 actor decides on what its worker has seen of the log, which may be old, then appends at that version: if the

@@ -1,4 +1,4 @@
-"""Random lives of several threads: runs, steps, calls of every kind, answers, purges, deletions."""
+"""Random histories of several threads: runs, steps, calls of every kind, answers, purges, deletions."""
 
 from __future__ import annotations
 

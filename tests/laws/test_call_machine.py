@@ -1,4 +1,4 @@
-"""Random lives of calls keep every promise, on every store; the machine that says so would notice a fault."""
+"""Random histories of calls keep every promise, on every store, and planted faults are detected."""
 
 from __future__ import annotations
 

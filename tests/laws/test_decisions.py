@@ -1,4 +1,4 @@
-"""Random lives of calls keep every promise when they are decided and folded."""
+"""Random histories of calls keep every promise when they are decided and folded."""
 
 from __future__ import annotations
 

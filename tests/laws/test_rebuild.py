@@ -1,4 +1,4 @@
-"""The look-up tables are what the logs say: made again they are the same, and damage is repaired."""
+"""The look-up tables match the logs: rebuilt they are the same, and damage is repaired."""
 
 from __future__ import annotations
 

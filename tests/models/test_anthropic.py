@@ -1,4 +1,4 @@
-"""What is special about Claude: marked errors, texts without a word, and turns that keep their blocks."""
+"""What is special about Claude: errors, blank texts, and turns that keep their blocks."""
 
 from __future__ import annotations
 

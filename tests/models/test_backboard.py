@@ -1,4 +1,4 @@
-"""What is special about Backboard: it keeps the conversation, too, and both must stand at the same place."""
+"""What is special about Backboard: it also stores the conversation, so both positions must agree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way a call can end, over every provider: the model hears of it, the provider takes the history."""
+"""Every way a call can end, over every provider: the model is told, and the provider accepts the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A thread that changes its model, from every provider to every other: each takes the other's history."""
+"""A thread that changes its model, from every provider to every other: each accepts the other's history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers with nothing in them, over every provider and on to every other: the thread goes on."""
+"""Empty answers, over every provider and on to every other: the thread continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that end before their time, over every provider: the history stays one that the provider takes."""
+"""Answers that end early, over every provider: the history stays acceptable to the provider."""
 
 from __future__ import annotations
 

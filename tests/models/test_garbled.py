@@ -1,4 +1,5 @@
-"""Answers that no API gives, over every provider: one sentence with the next step, and the thread goes on."""
+"""Answers that follow no API, over every provider: one sentence with the next step, and the thread
+continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Files in a conversation, over every provider: images are seen where there are eyes, the rest is told."""
+"""Files in a conversation, over every provider: models that accept images see them, other files are
+described."""
 
 from __future__ import annotations
 

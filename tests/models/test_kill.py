@@ -1,4 +1,4 @@
-"""SIGKILL with every adapter: the server dies while a person is asked, comes back, and is answered.
+"""SIGKILL with every adapter: the server dies while a person is asked, restarts, and is answered.
 
 Real processes: the server and its provider's library in one, the provider's fake in this one.
 """

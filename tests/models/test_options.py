@@ -1,4 +1,4 @@
-"""What a user wants said to a provider besides what farhand says."""
+"""Options that a user passes to a provider."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our reading of a provider's bytes against the official library's own, wherever the bytes are cut.
+"""Our decoding of a provider's bytes compared with the official library's, wherever the bytes are cut.
 
 The library parses the stream into its records, which are written as JSON again; what an answer makes of those
 is what it has to make of the bytes.

@@ -1,4 +1,4 @@
-"""What comes out of a model's stream, asked directly: names, deltas, usage, and an early end."""
+"""The events of a model's stream: names, deltas, usage, and an early end."""
 
 from __future__ import annotations
 

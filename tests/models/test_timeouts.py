@@ -1,4 +1,4 @@
-"""Providers that fall silent: no run waits for them longer than it was told to."""
+"""Providers that fall silent: no run waits longer than its timeout."""
 
 from __future__ import annotations
 

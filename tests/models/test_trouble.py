@@ -1,4 +1,4 @@
-"""What providers do wrong: each trouble ends in one clear sentence, and the thread goes on."""
+"""Errors of providers: each ends in one clear sentence, and the thread continues."""
 
 from __future__ import annotations
 

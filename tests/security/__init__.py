@@ -1,1 +1,1 @@
-"""Attacks on every face, and what is left standing after them."""
+"""Attacks on every face, and what works after them."""

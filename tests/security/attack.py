@@ -1,4 +1,5 @@
-"""What counts as an attack: one sentence on one face. However many ways a test tries it, it counts once."""
+"""What counts as an attack: one sentence about one face. However many variants a test tries, it counts
+once."""
 
 from __future__ import annotations
 

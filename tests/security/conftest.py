@@ -1,4 +1,4 @@
-"""The server that every attack is made on."""
+"""The server under attack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server whose streams are left by their readers almost at once: for tests that wait for whole answers."""
+"""A server whose streams lose their readers almost at once: for tests that wait for whole answers."""
 
 from __future__ import annotations
 

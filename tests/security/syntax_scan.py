@@ -1,4 +1,4 @@
-"""Where the code reads and writes what others wrote: found in its syntax, not by its words."""
+"""Finds where the code reads and writes outside input, by its syntax instead of its text."""
 
 from __future__ import annotations
 

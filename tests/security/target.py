@@ -1,4 +1,4 @@
-"""A server under attack: a victim whose call waits all the while, two who may be here too, and a stranger.
+"""A server under attack: a victim whose call waits during the attack, two authorized users, and a stranger.
 
 Ada is the victim. Bob is of the same tenant, Eve has Ada's name in another tenant. After every attack the
 server must have said nothing in the 500s, kept its loop and its memory free, and Ada's call is answered with

@@ -1,4 +1,4 @@
-"""The browser: a page from elsewhere gets nothing, whatever the browser lends it."""
+"""Browsers: a page of another origin gets nothing, even with the browser's cookies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exactly once: whoever answers twice, at once, too early or for nothing changes nothing."""
+"""Exactly once: duplicate, simultaneous, early and unsolicited answers change nothing."""
 
 from __future__ import annotations
 

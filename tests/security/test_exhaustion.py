@@ -1,4 +1,4 @@
-"""Exhaustion: whoever wants too much is told so, and everybody else goes on."""
+"""Exhaustion: excessive requests are refused, and everybody else continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One guarded reader, one schema gate, one framing, one escape: no other code touches what others wrote."""
+"""One guarded reader, one schema check, one framing, one escape: no other code handles outside input."""
 
 from __future__ import annotations
 

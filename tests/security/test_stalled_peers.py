@@ -1,4 +1,4 @@
-"""Peers that ask and never read: they are let go, and what the server kept for them is free again."""
+"""Peers that send requests and never read are disconnected, and what the server kept for them is freed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client writes after the last chunk of a body is no header, with and without a proxy between."""
+"""What a client sends after the last chunk of a body is not a header, with and without a proxy in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who you are: nobody comes in unasked, and what belongs to somebody else does not exist."""
+"""Authentication: no access without a credential, and what belongs to somebody else does not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What unit tests share: a clock that stands still, and every store there is."""
+"""Shared by the unit tests: a fake clock, and every kind of store."""
 
 from __future__ import annotations
 

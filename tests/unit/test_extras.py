@@ -1,4 +1,4 @@
-"""Optional libraries: where they are imported, and what is said when one is missing."""
+"""Optional libraries: where they are imported, and the error when one is missing."""
 
 from __future__ import annotations
 

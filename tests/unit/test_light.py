@@ -1,4 +1,4 @@
-"""What importing farhand loads, in a fresh process."""
+"""Which modules `import farhand` loads, in a fresh process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks themselves: what they promise to catch is planted in a copy of the map, and `make` must fail."""
+"""The checks themselves: each violation is planted in a copy of the tree, and `make` must fail."""
 
 from __future__ import annotations
 

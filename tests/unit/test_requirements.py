@@ -1,4 +1,4 @@
-"""The list of promises and the tests that prove them, held together in both directions.
+"""The list of promises and the tests that prove them agree in both directions.
 
 Marks are read from the source text: every worker of a parallel run sees all of them, and the TypeScript tests
 count as well.

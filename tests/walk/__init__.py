@@ -1,1 +1,1 @@
-"""The way of a newcomer, from the clone to the first answer."""
+"""What a newcomer does, from the clone to the first answer."""

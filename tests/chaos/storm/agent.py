@@ -1,4 +1,4 @@
-"""The agent of the fault runs: every chat has a number, every call its own name, and all is written down.
+"""The agent of the fault runs: every chat has a number, every call a name, and everything is written down.
 
 Each chat opens ten calls in three steps: three server tools (one that may run again, two that may not), five
 pages, a question for a yes, and the tool of a registered client.

@@ -1,4 +1,4 @@
-"""A program that calls tools without a run while everything around breaks.
+"""A program that calls tools without a run during a fault run.
 
 With a request id it asks until it is answered, and then once more. Without one it asks once, and sees to it
 that the call does not stay open. What needs a yes or a page is answered as a person would.

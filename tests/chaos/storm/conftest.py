@@ -1,4 +1,4 @@
-"""Notes which storms were starved: `scripts/run_tests.py` runs only those a second time.
+"""Notes which storms had too little processor time: `scripts/run_tests.py` runs only those a second time.
 
 A storm that was starved ran out of time or struck too rarely, and no rule was broken. Everything else that
 fails one, such as a violation, an answer that nobody expects or a server that ended by itself, fails the run.

@@ -1,4 +1,5 @@
-"""Strikes at random, so often of every kind: a fault counts if it hit something, and waits for life to go on.
+"""Injects faults at random, a given number of each kind: a fault counts if it hit something; then waits for
+progress.
 
 Counts and not seconds decide when it is over, so that a busy machine makes the run longer and never weaker.
 """

@@ -1,4 +1,4 @@
-"""One fault run: people chat without a pause while the director strikes; then everything is looked at."""
+"""One fault run: people chat continuously while the director injects faults; then the history is checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Puts a history together when all is over: from the store, from the notes of the servers, from people."""
+"""Assembles the history at the end: from the store, the servers' notes and the people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A registered client that works while its line breaks and its servers die. Writes down what it began."""
+"""A registered client whose connection breaks and whose servers die. Writes down what it started."""
 
 from __future__ import annotations
 

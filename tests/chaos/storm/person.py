@@ -1,4 +1,4 @@
-"""Somebody who chats while everything around breaks: posts, reads, answers, and tries again until it is told.
+"""Chats during a fault run: posts, reads, answers, and retries until the response is definite.
 
 Writes down what was sent, what was told and what was heard. Decides nothing about what is right.
 """

@@ -1,4 +1,4 @@
-"""Sends results and answers while everything around breaks, until something definite is told."""
+"""Sends results and answers during a fault run, until the response is definite."""
 
 from __future__ import annotations
 

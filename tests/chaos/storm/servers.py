@@ -1,4 +1,4 @@
-"""The servers of a fault run: forked from one process, each behind a proxy of its own, killed and stopped."""
+"""The servers of a fault run: forked from one process, each behind its own proxy, killed and stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Random faults on three workers and one database: kills, stops, deployments, restarts and broken lines.
+"""Random faults on three workers and one database: kills, stops, deployments, restarts and broken
+connections.
 
 Clients ask whichever worker they like, and every worker has its own line to the database, which breaks, too.
 """

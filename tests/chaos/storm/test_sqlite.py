@@ -1,4 +1,4 @@
-"""Random faults on one server with a file: killed and started again, stopped, and its line broken."""
+"""Random faults on one server with a file: killed and restarted, stopped, and its connections broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approvals out of band: yes, no, edited, once or always, on held and parked runs."""
+"""Approvals in separate requests: allowed, denied, edited, once or always, on held and parked runs."""
 
 from __future__ import annotations
 

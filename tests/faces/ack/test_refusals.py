@@ -1,4 +1,4 @@
-"""What the ack wire refuses before it looks at any call, in its own words."""
+"""What the ack wire refuses before it looks up any call, in its own format."""
 
 from __future__ import annotations
 

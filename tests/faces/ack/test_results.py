@@ -1,4 +1,4 @@
-"""Results by POST: accepted once, told the truth ever after, and what the model sees of them."""
+"""Results by POST: accepted once, with a correct receipt for every later one, and what the model sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused before anything happens, and the ways in of CopilotKit's runtime."""
+"""Requests that AG-UI refuses before they have an effect, and the routes of CopilotKit's runtime."""
 
 from __future__ import annotations
 

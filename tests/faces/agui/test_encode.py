@@ -1,4 +1,4 @@
-"""What one response says of a run's events, without a server."""
+"""How the events of a run are encoded in one response, without a server."""
 
 from __future__ import annotations
 

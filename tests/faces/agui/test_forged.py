@@ -1,4 +1,4 @@
-"""Nothing of a client's history is believed: not its answers, not its results, not its approvals."""
+"""A client's history is not trusted: not its answers, not its results, not its approvals."""
 
 from __future__ import annotations
 

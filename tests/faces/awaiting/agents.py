@@ -1,4 +1,4 @@
-"""Tools and agents the tests of the awaiting face talk to."""
+"""Tools and agents for the tests of the awaiting face."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page that speaks the awaiting wire: posts, reads whole responses, takes the tags apart again."""
+"""A page that speaks the awaiting wire: posts, reads whole responses, parses the tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Journals written by hand, and what a response makes of them."""
+"""Hand-written journals, and the responses that are made from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes down what goes over the wire, one line each, with ids that are the same every time.
+"""Writes down what is sent over the wire, one line each, with ids that are the same every time.
 
 A request is a line `{"send": …}`, then `{"status": …}`, then a `{"body": …}` or its frames, `{"frame": …}`.
 """

@@ -1,4 +1,4 @@
-"""Who may do what on the awaiting wire, and bodies that nobody should send."""
+"""Permissions on the awaiting wire, and invalid bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run ends from outside: aborted by its user, or cut by a server that stops."""
+"""Runs that end from outside: aborted by the user, or cut by a server that stops."""
 
 from __future__ import annotations
 

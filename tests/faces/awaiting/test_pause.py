@@ -1,4 +1,4 @@
-"""The pause: what it names, how it is written, and what has happened before it is told."""
+"""The pause: which calls it names, how it is written, and what has happened before it is sent."""
 
 from __future__ import annotations
 

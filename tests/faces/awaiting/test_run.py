@@ -1,4 +1,4 @@
-"""POST /agent/run over real HTTP: what a conversation begins with and how it is told."""
+"""POST /agent/run over real HTTP: how a conversation starts and how it is streamed."""
 
 from __future__ import annotations
 

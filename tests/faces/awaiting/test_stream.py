@@ -1,4 +1,4 @@
-"""GET /agent/{agent_uuid}/stream: going on after a cut, replaying, and saying when that cannot be."""
+"""GET /agent/{agent_uuid}/stream: continuing after a cut, replaying, and the gap signal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Callers of `execute` that run out of time or leave, and what becomes of their calls."""
+"""Callers of `execute` that time out or leave, and what happens to their calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas that mean harm, registered over HTTP: nothing is fetched, and the loop goes on beside them."""
+"""Hostile schemas, registered over HTTP: nothing is fetched, and the event loop is not blocked."""
 
 from __future__ import annotations
 

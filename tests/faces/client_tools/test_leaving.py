@@ -1,4 +1,4 @@
-"""Disconnect, unregister, restart: whose tools leave when, and in which words their calls end."""
+"""Disconnect, unregister, restart: when tools are removed, and how their calls end."""
 
 from __future__ import annotations
 

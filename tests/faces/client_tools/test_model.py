@@ -1,4 +1,4 @@
-"""The model sees registered tools and really uses them, whichever way the page waits."""
+"""The model sees registered tools and uses them, however the page waits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a client says about its tools beside their schemas: their time, whether a person is asked, a title for
-people, and that strangers may speak through them."""
+"""Options of registered tools: timeout, approval, title, untrusted output."""
 
 from __future__ import annotations
 

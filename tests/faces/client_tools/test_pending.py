@@ -1,4 +1,5 @@
-"""The stream of requests: its head, its pings, what it carries, and that one stream is enough for ever."""
+"""The stream of requests: its headers, its pings, its events, and that one stream is enough for any number of
+calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feed of an owner: what it tells of runs, calls and clients, and how it is resumed."""
+"""The feed of an owner: its events about runs, calls and clients, and how it is resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files on their way out: to their owner alone, and never as a page."""
+"""Downloads: only for the owner, and never displayed as a page."""
 
 from __future__ import annotations
 

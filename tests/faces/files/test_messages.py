@@ -1,4 +1,4 @@
-"""Files in what a user says: stored, shown again after a reload, taken from nowhere else."""
+"""Files in a user's message: stored, shown again after a reload, never fetched."""
 
 from __future__ import annotations
 

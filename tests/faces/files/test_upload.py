@@ -1,4 +1,4 @@
-"""Files on their way in: whole or not at all, of a listed type, within their limits."""
+"""Uploads: complete or not stored at all, of an accepted type, within the limits."""
 
 from __future__ import annotations
 

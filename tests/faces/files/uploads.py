@@ -1,4 +1,4 @@
-"""A person who uploads files, and looks at what a server keeps of them."""
+"""Uploads files, and checks what the server stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the tests look at the Inspector."""
+"""Requests to the Inspector, for its tests."""
 
 from __future__ import annotations
 

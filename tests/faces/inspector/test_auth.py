@@ -1,4 +1,4 @@
-"""Who may look: its owner, with the scope for it, where the Inspector is on."""
+"""Access to the Inspector: for the owner, with the right scope, where it is on."""
 
 from __future__ import annotations
 

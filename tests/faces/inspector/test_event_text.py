@@ -1,4 +1,4 @@
-"""Events in one line: whoever allowed or denied a call is named, if the sign-in has a name."""
+"""Events as one line: the person who allowed or denied a call is named, if the sign-in has a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Secrets are hidden by the name they stand under and by what they look like; words are not."""
+"""Secrets are redacted by their names and by their form; words are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that was copied as a test passes when it is saved and run, by pytest, in a process of its own."""
+"""A run that was copied as a test passes under pytest in a separate process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What took the time: rows and segments from a journal, and figures that add up."""
+"""How the time of a run was spent: rows and segments from a journal, and figures that add up."""
 
 from __future__ import annotations
 

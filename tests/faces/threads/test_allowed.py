@@ -1,4 +1,4 @@
-"""What was allowed for a whole chat: listed, with who and when, and taken back."""
+"""Permissions for a whole chat: listed with person and time, and revoked."""
 
 from __future__ import annotations
 

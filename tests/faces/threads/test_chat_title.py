@@ -1,4 +1,4 @@
-"""What a chat is called when an agent names it itself."""
+"""Chat titles made by an agent's own function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pages show of an agent and of its tools: titles, summaries, marks, a welcome."""
+"""What pages show of an agent and its tools: titles, summaries, marks, a welcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools and agents the tests of the chat stream talk to, with a count of what ran."""
+"""Tools and agents for the tests of the chat stream, which count what ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server with a sign-in of its own: whoever names themselves in a header is let in as that."""
+"""A server with its own sign-in: the name in a header is accepted as the user."""
 
 from __future__ import annotations
 

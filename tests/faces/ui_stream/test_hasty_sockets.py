@@ -1,4 +1,4 @@
-"""A socket that leaves or aborts at once: what it asked for is begun all the same, and comes to its end."""
+"""A socket that leaves or aborts immediately: its request still takes effect and completes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`/api/chat/live`: the held socket. One exchange at a time, each ended as seed 004's table says."""
+"""`/api/chat/live`: the held socket. One response at a time, each ended as on HTTP."""
 
 from __future__ import annotations
 

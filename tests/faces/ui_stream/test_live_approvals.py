@@ -1,5 +1,5 @@
-"""`/api/chat/live` after the yes to a frontend tool: the exchange stays open for a moment, for a client that
-sends the output while it is; then it ends as on HTTP, for one that sends nothing before `[DONE]`."""
+"""`/api/chat/live` after the approval of a frontend tool: the response stays open for a moment, for a client
+that sends the output meanwhile; then it ends as on HTTP, for a client that sends nothing before `[DONE]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers of a stream: kept alive while nothing happens, and never able to hold up a run or each other."""
+"""Readers of a stream: kept alive while nothing happens, and unable to delay a run or each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resume: what a reload, a second tab and a cut connection get of an answer."""
+"""Resume: which part of an answer a reload, a second tab and a cut connection get."""
 
 from __future__ import annotations
 

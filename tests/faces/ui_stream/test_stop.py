@@ -1,4 +1,4 @@
-"""Stop: a request of its own, for whatever runs or waits."""
+"""Stop: a request that ends whatever runs or waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the encoder tells, without a server."""
+"""The encoder of the chat stream, without a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules of the Messages API that a client can break, each with the API's own words for it."""
+"""The rules of the Messages API that a client can break, each with the API's own error message."""
 
 from __future__ import annotations
 

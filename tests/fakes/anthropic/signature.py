@@ -1,4 +1,4 @@
-"""The seal on a thinking block: it breaks when a letter of the block changes."""
+"""The signature of a thinking block: invalid once a letter of the block changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script says as the stream of one message, event by event as the Messages API sends it."""
+"""Writes a script as the stream of one message, event by event as the Messages API sends it."""
 
 from __future__ import annotations
 

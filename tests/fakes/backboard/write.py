@@ -1,4 +1,4 @@
-"""What a script says as Backboard's stream of one round: `data:` lines, no event names, no last word."""
+"""Writes a script as Backboard's stream of one round: `data:` lines, no event names, no final event."""
 
 from __future__ import annotations
 

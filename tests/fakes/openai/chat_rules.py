@@ -1,4 +1,4 @@
-"""The rules of Chat Completions that a client can break, each with the API's own words for it."""
+"""The rules of Chat Completions that a client can break, each with the API's own error message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script says as the chunks of one chat completion."""
+"""Writes a script as the chunks of one chat completion."""
 
 from __future__ import annotations
 

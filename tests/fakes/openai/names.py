@@ -1,4 +1,4 @@
-"""What both APIs of OpenAI say about a tool's name and schema, an id's length and an image."""
+"""How both APIs of OpenAI judge a tool's name and schema, an id's length and an image."""
 
 from __future__ import annotations
 

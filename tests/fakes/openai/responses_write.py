@@ -1,4 +1,4 @@
-"""What a script says as the stream of one response, event by event as the Responses API sends it."""
+"""Writes a script as the stream of one response, event by event as the Responses API sends it."""
 
 from __future__ import annotations
 

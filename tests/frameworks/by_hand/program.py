@@ -1,4 +1,5 @@
-"""A loop by hand that parks in one process and goes on in another: `python -m … FOLDER API park|resume`."""
+"""A hand-written loop that parks in one process and continues in another: `python -m … FOLDER API
+park|resume`."""
 
 from __future__ import annotations
 

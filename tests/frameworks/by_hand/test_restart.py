@@ -1,4 +1,4 @@
-"""Loops by hand whose process is killed while a call waits."""
+"""Hand-written loops whose process is killed while a call waits."""
 
 from __future__ import annotations
 

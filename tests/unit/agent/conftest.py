@@ -1,4 +1,4 @@
-"""A stage on every store; what holds for every run is checked when the test is over."""
+"""A test agent on every store; invariants of every run are checked after each test."""
 
 from __future__ import annotations
 

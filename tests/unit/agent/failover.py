@@ -1,4 +1,4 @@
-"""What one server began and another goes on with, on each store that outlives a process.
+"""Work that one server started and another continues, on each durable store.
 
 On SQLite the first server is killed and the next one starts on its file. On PostgreSQL the next one is a
 second worker, beside the first. All have the time that the test says.

@@ -1,4 +1,4 @@
-"""Tools for the tests of the loop: on the server, far away, behind a yes."""
+"""Tools for the tests of the loop: on the server, on far hands, with approval."""
 
 from __future__ import annotations
 

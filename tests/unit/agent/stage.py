@@ -1,4 +1,4 @@
-"""An agent at work on a store, with a script for a model, and the questions tests ask about its runs."""
+"""A running agent on a store, with a scripted model, and queries about its runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person's yes before a tool runs, in the loop."""
+"""Approvals before a tool runs, in the loop."""
 
 from __future__ import annotations
 

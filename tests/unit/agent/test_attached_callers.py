@@ -1,5 +1,5 @@
-"""Several callers of one keyed call that is to end with them: it does with the last one, if nobody elsewhere
-may want it."""
+"""Several callers of one keyed call that ends with them: it ends with the last one, unless somebody elsewhere
+may wait for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent shows of itself is checked when the agent is made."""
+"""An agent's branding is checked when the agent is created."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What becomes of a call that a program made when the caller is cancelled: without a key it ends, with one it
-stays. On one file and, with callers, approvals and tools at two workers, on a database."""
+"""What happens to a program's call when its caller is cancelled: without a key it ends, with one it stays. On
+one file and, with callers, approvals and tools at two workers, on a database."""
 
 from __future__ import annotations
 

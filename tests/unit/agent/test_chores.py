@@ -1,4 +1,4 @@
-"""What goes on beside the runs: it survives what nobody foresaw, and its end is no secret."""
+"""Background tasks of the service: they survive unexpected errors, and their end is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Server tools of calls that have no run: started by whoever hears the yes, once, within their time.
+"""Server tools of calls without a run: started once, by the worker that stores the approval, within their
+time.
 
 What a kill leaves behind is shown with real processes in `tests/chaos/test_direct_kill.py`.
 """

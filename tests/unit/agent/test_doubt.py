@@ -1,4 +1,5 @@
-"""A store that keeps an append and does not say so: the run goes on once, nothing is doubled or forgotten."""
+"""A store that writes an append but does not confirm it: the run continues once, nothing is doubled or
+lost."""
 
 from __future__ import annotations
 

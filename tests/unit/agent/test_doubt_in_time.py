@@ -1,4 +1,4 @@
-"""While a database does not say whether it kept a commit, whoever asks hears so in time and may ask again."""
+"""While a database does not confirm a commit, callers get an error in time and may ask again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Server tools at work: while all that they do is ask, their run waits, and its responses end."""
+"""Running server tools: while they only ask, their run waits, and its responses end."""
 
 from __future__ import annotations
 

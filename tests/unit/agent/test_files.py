@@ -1,4 +1,4 @@
-"""Files as the agent keeps them: whole or not at all, also when the store or the sender goes away."""
+"""Files as the agent stores them: complete or not at all, even if the store or the sender disappears."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that is held is a record: it has no task until there is something to do, and everybody finds it."""
+"""A held run is a record: it has no task until there is something to do, and every request finds it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run that is brought back from its park waits the way it was started."""
+"""A run that is resumed after parking waits in the way it was started."""
 
 from __future__ import annotations
 

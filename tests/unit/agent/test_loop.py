@@ -1,4 +1,4 @@
-"""The loop: ask the model, run its tools, hand their outcomes back, repeat."""
+"""The loop: ask the model, run its tools, return their outcomes, repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes of the program that uses an Agent are told at once, in words, and nothing is stored of them."""
+"""Mistakes of the program that uses an Agent raise a clear error immediately, and nothing is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is made of a model's events while it speaks; what readers hear of them is the loop's tests'."""
+"""How a model's events are collected into a step; the tests of the loop check what readers get."""
 
 from __future__ import annotations
 

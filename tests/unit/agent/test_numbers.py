@@ -1,4 +1,4 @@
-"""Readers are sent every event under the number that it has in the journal, whatever came in between."""
+"""Readers get every event under its number in the journal, whatever comes in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process sees beside the log is kept for the Inspector, and never more than a bounded part of it."""
+"""What a process observes outside the log is kept for the Inspector, within bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tools a step may use: the program's own, those of a person, and those that a run brings."""
+"""Which tools a step may use: the program's own, those of a person, and request tools."""
 
 from __future__ import annotations
 

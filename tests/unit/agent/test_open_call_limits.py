@@ -1,4 +1,4 @@
-"""Limits of open calls: what has no room is told so, and opens nothing."""
+"""Limits of open calls: a call beyond a limit is refused and not opened."""
 
 from __future__ import annotations
 

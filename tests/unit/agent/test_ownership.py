@@ -1,4 +1,4 @@
-"""Workers know of each other whether they are alive, by the store that they share."""
+"""Workers learn from the shared store which of them are alive."""
 
 from __future__ import annotations
 

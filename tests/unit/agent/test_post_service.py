@@ -1,4 +1,4 @@
-"""Posts: what one request means that may bring tools, results, answers and a message at once."""
+"""Posts: what a request with tools, results, answers and a message at once means."""
 
 from __future__ import annotations
 

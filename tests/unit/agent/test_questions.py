@@ -1,4 +1,4 @@
-"""Questions of tools and the calls that ask them, when another server answers, cancels or goes on.
+"""Questions of tools and the calls that ask them, when another server answers, cancels or continues.
 
 On SQLite that server was started after a kill, on PostgreSQL it is a second worker: see `failover`.
 """

@@ -1,5 +1,5 @@
-"""What is durable comes first: no model is asked with a result that may be lost, and no tool begins for what
-has its outcome."""
+"""Durability comes first: no model is asked with a result that may be lost, and no tool starts for a call
+that has its outcome."""
 
 from __future__ import annotations
 

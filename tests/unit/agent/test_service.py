@@ -1,4 +1,4 @@
-"""What faces ask of an agent at work: threads, runs, and what is deleted with them."""
+"""What faces request from a running agent: threads, runs, and what is deleted with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nobody's hands on the record: what a model does to the messages it is shown stays between it and them."""
+"""A model cannot change the record: changes to the messages that it gets stay local."""
 
 from __future__ import annotations
 

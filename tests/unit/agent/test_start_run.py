@@ -1,4 +1,4 @@
-"""A message that brings more than its text: notes for the model, and results for the run before."""
+"""A message with more than its text: notes for the model, and results for the previous run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stopping is a request of its own: whatever runs ends, and what was said stays said."""
+"""Stop ends whatever runs, and keeps what was written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store goes away and comes back: runs go on, nothing is told twice, nothing that was told is lost."""
+"""The store disappears and comes back: runs continue, nothing is reported twice, nothing reported is lost."""
 
 from __future__ import annotations
 

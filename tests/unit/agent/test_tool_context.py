@@ -1,4 +1,4 @@
-"""A server tool knows for whom it works, reports progress, uses files, and asks in the middle of its work."""
+"""A server tool knows whom it works for, reports progress, uses files, and asks while it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A record that this version of farhand cannot read: its thread is left alone, and all else goes on."""
+"""A record that this version of farhand cannot read: its thread is left alone, and everything else
+continues."""
 
 from __future__ import annotations
 

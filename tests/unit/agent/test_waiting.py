@@ -1,4 +1,4 @@
-"""Hold, then park: far hands may take minutes or days, and the run goes on where it was."""
+"""Hold, then park: far hands may take minutes or days, and the run continues where it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`current()` in a server tool: always the person who asked, and the one who approved told apart.
+"""`current()` in a server tool: the person who asked, distinguished from the one who approved.
 
 In plain functions and on the event loop, for two people at once, when the yes comes three days later, after a
 restart, and at another worker. What real kills leave of it is in `tests/chaos/test_hands.py`.

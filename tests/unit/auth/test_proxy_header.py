@@ -1,4 +1,4 @@
-"""A header of a trusted proxy: it counts from the proxy alone."""
+"""A header of a trusted proxy is accepted only from that proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens in a file: who they let in, and how soon they stop."""
+"""Tokens in a file: whom they authenticate, and how soon they are revoked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops as people write them, over the libraries of providers, and the far hands in each."""
+"""Hand-written loops over the providers' libraries, with far hands in each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all bridges share: tools as a framework lists them, keys, and what a model is told."""
+"""Shared by all bridges: the list of tools, keys, and what a model is told."""
 
 from __future__ import annotations
 

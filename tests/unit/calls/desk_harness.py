@@ -1,4 +1,4 @@
-"""A desk on the log of a store, and short words for what the tests of calls do all the time."""
+"""A desk on the log of a store, with shortcuts for the tests of calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watch over deadlines: it expires what is due, and finds what it never heard of."""
+"""Deadlines: what is due expires, including calls that this process has not seen."""
 
 from __future__ import annotations
 

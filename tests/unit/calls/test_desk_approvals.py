@@ -1,4 +1,4 @@
-"""A person's yes or no: asked once, answered once, for exactly this tool with exactly this input."""
+"""Approvals: asked once, answered once, for exactly this tool with exactly this input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that their thread's state has forgotten: whoever comes late is told the same all the same."""
+"""Calls that their thread's state has dropped: latecomers get the same receipt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server does itself: run its tools, expire what is overdue, cancel what nobody wants any more."""
+"""What the server does itself: run its tools, expire overdue calls, cancel unneeded ones."""
 
 from __future__ import annotations
 

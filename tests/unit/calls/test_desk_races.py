@@ -1,4 +1,4 @@
-"""Many hands at once: exactly one wins, and all are told the same winner."""
+"""Many far hands at once: exactly one wins, and all receipts name the same winner."""
 
 from __future__ import annotations
 

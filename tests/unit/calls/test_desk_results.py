@@ -1,4 +1,4 @@
-"""Results that far hands bring: the first wins, every later one is told the truth."""
+"""Results of far hands: the first wins, and every later one gets the correct receipt."""
 
 from __future__ import annotations
 

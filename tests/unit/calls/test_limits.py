@@ -1,5 +1,5 @@
-"""Room of a tenant: counted by the store, used up before it is counted again, reserved while a call is
-stored."""
+"""The limit of open calls of a tenant: counted by the store, used up before it is counted again, reserved
+while a call is stored."""
 
 from __future__ import annotations
 

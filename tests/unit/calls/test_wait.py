@@ -1,4 +1,4 @@
-"""The one wait: it ends when the record says so, also when nobody told it."""
+"""The one wait: it ends when the record says so, even without a notification."""
 
 from __future__ import annotations
 

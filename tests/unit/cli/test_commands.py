@@ -1,4 +1,4 @@
-"""What is said on the command line, before anything is served."""
+"""The command line before anything is served."""
 
 from __future__ import annotations
 

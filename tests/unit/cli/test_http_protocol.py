@@ -1,4 +1,4 @@
-"""A connection of `farhand run`: trailers, requests sent ahead of their turn, peers that do not read."""
+"""Connections of `farhand run`: trailers, pipelined requests, peers that do not read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo opens a browser only where somebody can see it."""
+"""The demo opens a browser only where there is a display."""
 
 from __future__ import annotations
 

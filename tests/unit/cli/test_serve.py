@@ -1,4 +1,4 @@
-"""The sockets of the server process, and what it lets a connection do before a request is whole."""
+"""The sockets of the server process, and the limits before a request is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `farhand run` can be pointed at, and what it says about everything else."""
+"""The targets that `farhand run` accepts, and its errors for all others."""
 
 from __future__ import annotations
 

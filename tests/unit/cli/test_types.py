@@ -1,4 +1,4 @@
-"""`farhand types`, as it is said on the command line."""
+"""`farhand types` on the command line."""
 
 from __future__ import annotations
 

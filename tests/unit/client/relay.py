@@ -1,4 +1,4 @@
-"""A TCP relay between a client and a server, for tests that pull the plug."""
+"""A TCP relay between client and server, for tests that cut the connection."""
 
 from __future__ import annotations
 

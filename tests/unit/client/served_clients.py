@@ -1,4 +1,4 @@
-"""A served agent and clients of the SDK that run beside it, in one event loop."""
+"""A served agent and clients of the SDK, in one event loop."""
 
 from __future__ import annotations
 

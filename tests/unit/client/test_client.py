@@ -1,4 +1,4 @@
-"""The SDK against a real server: handlers run once, answers arrive, and the way out is clean."""
+"""The SDK against a real server: handlers run once, answers arrive, and it stops cleanly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The SDK when the connection breaks: it comes back, registers again, and no call is lost or run twice."""
+"""The SDK when the connection breaks: it reconnects, registers again, and no call is lost or run twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The SDK in trouble: odd titles, endless talk, handlers that will not end, bad settings."""
+"""The SDK under difficult conditions: odd titles, many progress reports, handlers that do not end, bad
+settings."""
 
 from __future__ import annotations
 

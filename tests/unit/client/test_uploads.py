@@ -1,4 +1,4 @@
-"""Files that a program elsewhere brings beside its results."""
+"""Files that a program uploads for its results."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a process has for registered clients: sessions, reaper and desk on an event log, without HTTP. And
-short words for what the tests do all the time."""
+"""Sessions, reaper and desk for registered clients on an event log, without HTTP, with shortcuts for the
+tests."""
 
 from __future__ import annotations
 

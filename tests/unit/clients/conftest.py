@@ -1,4 +1,4 @@
-"""A desk and an sessions on every store, without HTTP."""
+"""Desk and client sessions on every store, without HTTP."""
 
 from __future__ import annotations
 

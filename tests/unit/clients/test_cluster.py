@@ -1,4 +1,4 @@
-"""What other workers know of clients: the watches go on whatever breaks, and say so once."""
+"""What workers learn about each other's clients: background tasks survive errors and log them once."""
 
 from __future__ import annotations
 

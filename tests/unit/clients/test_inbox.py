@@ -1,4 +1,4 @@
-"""The calls a client may take: each handed out once on a stream, and again on the next one."""
+"""The calls a client may take: each sent once on a stream, and again on the next one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls whose tool nobody offers: whatever came between the withdrawal and them, they do not wait."""
+"""Calls whose tool no client offers fail, however they came about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is here, with which tools; and who decides whether a person is asked."""
+"""The registered clients with their tools, and the approval policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who comes and who leaves, also when somebody else was faster."""
+"""Clients that connect and leave, also when another worker is faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One call, one tool and one clock reading for the tests of the core; each test changes what it is about."""
+"""One call, one tool and one time for the tests of core; each test changes what it is about."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of moves: what may happen to a call in which phase, and what it looks like afterwards."""
+"""The table of moves: what may happen to a call in which phase, and the result."""
 
 from __future__ import annotations
 

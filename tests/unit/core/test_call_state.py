@@ -1,4 +1,4 @@
-"""A call as the fold of its events: what each of them leaves behind."""
+"""A call as the fold of its events: the effect of each event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is tried on a call, in whatever order, what must never happen does not happen."""
+"""Random sequences of moves on a call never break its rules."""
 
 from __future__ import annotations
 

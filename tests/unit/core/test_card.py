@@ -1,4 +1,4 @@
-"""The server guesses as the page does whether a press answers a call."""
+"""The server derives in the same way as the page whether a press answers a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client's tools by their names, and what registering again does to them."""
+"""A client's tools by name, and the effect of registering again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every event of the log, as JSON and as what is told of it."""
+"""Every event of the log as JSON."""
 
 from __future__ import annotations
 

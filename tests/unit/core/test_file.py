@@ -1,4 +1,4 @@
-"""What a file is called, of which type it is, and which ones a result refers to."""
+"""File names, media types, and the files that a result refers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small nouns: ids, owners, runs, messages, tools."""
+"""The small structs of core: ids, owners, runs, messages, tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digests tell results apart as JSON does; the model is shown a result in words, and not more than fits."""
+"""Digests distinguish results as JSON does; the model gets a result as text of limited size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A thread as tests tell it: messages, steps, calls and results in a line each, decided by the real rules."""
+"""Builds threads for tests: messages, steps, calls and results in one line each, decided by the real
+rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The smallest store there is: appends at a version, through JSON, and a state that is the fold of them."""
+"""The smallest possible store: appends at a version, through JSON, and a state that is their fold."""
 
 from __future__ import annotations
 

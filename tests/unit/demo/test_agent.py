@@ -1,4 +1,4 @@
-"""The demo's agent, really run: its model, its loop, its tools."""
+"""The demo's agent, executed: its model, its loop, its tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The street lamp: nothing of its story needs the internet."""
+"""The street lamp story needs no internet."""
 
 from __future__ import annotations
 

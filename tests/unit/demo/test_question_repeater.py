@@ -1,4 +1,4 @@
-"""A question that timed out is asked again, as it was."""
+"""A question that timed out is asked again unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo's talk, played against its real tools' schemas: every prompt, every way a call can end."""
+"""The demo's script, played against the schemas of its real tools: every prompt, every way a call can end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A reader gets every word exactly once, whenever it comes, wherever it was cut, however slow it is."""
+"""A reader gets every character exactly once, whenever it starts, wherever it was cut, however slow it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look-ups made again from a log: what a purge has left, what cannot be read, what moves meanwhile."""
+"""Look-ups rebuilt from a log: after a purge, with unreadable rows, and during changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After a crash every call and run of a run at work is found, though no row of it had been written."""
+"""After a crash every call of an active run is found, although none of its rows had been written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process only guesses the time of a store that others run: the store's own clock decides."""
+"""In a shared store, a process only estimates the time: the store's own clock decides."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One timer for all who sleep."""
+"""One timer for everything that sleeps."""
 
 from __future__ import annotations
 

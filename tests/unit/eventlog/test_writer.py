@@ -1,4 +1,4 @@
-"""Words are joined, stored in order by one tick for all runs, and lost by nobody who still has the run."""
+"""Text is joined, stored in order by one tick for all runs, and not lost while the worker has the run."""
 
 from __future__ import annotations
 

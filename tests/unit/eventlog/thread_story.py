@@ -1,4 +1,4 @@
-"""A thread of an event log as tests tell it: a run that begins, writes, asks and ends, in a line each."""
+"""A thread of an event log for tests: a run that starts, writes, asks and ends, in one line each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Short ways to write down a conversation, and to hear what a model says to it."""
+"""Short ways to write a conversation, and to read a model's answer to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every fault of the list can be planted. Whether a test notices it is tried by `make mutants` alone."""
+"""Every fault in the list can be planted. Only `make mutants` tries whether a test notices it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Only tests of browsers and of faults get a second try, and no storm that found a violation."""
+"""Only tests marked `browser` or `chaos` are retried, and no storm that found a violation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests as a server hands them over, for tests of authentication and pages."""
+"""ASGI requests for tests of authentication and pages."""
 
 from __future__ import annotations
 

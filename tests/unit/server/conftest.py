@@ -1,4 +1,4 @@
-"""What tests of the server share: pages as a build leaves them, so that no test depends on a build."""
+"""Shared by the tests of the server: sample built pages, so that no test depends on a build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which value holds for an app, whatever serves it, and where a start says that it came from."""
+"""Which value of a setting applies to an app, and which source is printed at start."""
 
 from __future__ import annotations
 

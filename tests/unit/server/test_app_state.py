@@ -1,4 +1,4 @@
-"""What was refused is counted, for each face and each reason; a limit that is lowered holds."""
+"""Refusals are counted by face and reason; a lowered limit applies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request is told whose server stops under it."""
+"""The response to a request whose server is stopping."""
 
 from __future__ import annotations
 

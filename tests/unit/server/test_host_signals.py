@@ -1,4 +1,4 @@
-"""Handlers of signals inside a host: asked first, passed on, and put back."""
+"""Signal handlers inside a host: called first, passed on, and restored."""
 
 from __future__ import annotations
 

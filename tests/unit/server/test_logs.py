@@ -1,4 +1,4 @@
-"""What a server process logs, and in which form."""
+"""What a server process logs, and in which format."""
 
 from __future__ import annotations
 

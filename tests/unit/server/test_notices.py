@@ -1,4 +1,4 @@
-"""The small pages: what a person is told at a path that shows nothing, and what a program gets there."""
+"""The small pages for people at paths that show nothing, and the responses for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paths around the faces, asked as a browser or a load balancer asks them."""
+"""The paths outside the faces, requested as a browser or a load balancer does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rates: a burst is taken, then only as many as time allows; nobody uses up another's."""
+"""Rates: a burst is accepted, then only as many as time allows; principals do not affect each other."""
 
 from __future__ import annotations
 

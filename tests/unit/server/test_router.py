@@ -1,4 +1,4 @@
-"""How a request finds its endpoint, and what is done to its headers on the way."""
+"""How a request finds its endpoint, and what happens to its headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a setting may come from, which one wins, and what a bad one is answered."""
+"""The sources of a setting, their precedence, and the error for an invalid value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The built pages: who gets them, with which headers, and what everybody else gets."""
+"""The built pages: who gets them, with which headers, and what everyone else gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays open: places are counted and given back, and every one is asked about again in time."""
+"""Open streams: they are counted, released and re-authenticated in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A SQLite store in a folder of its own, and things to put into it."""
+"""A SQLite store in a temporary folder, and sample records."""
 
 from __future__ import annotations
 

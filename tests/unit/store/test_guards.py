@@ -1,4 +1,4 @@
-"""What look-up rows say of a thread and a call."""
+"""What look-up rows contain about a thread and a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An address becomes a store."""
+"""Opening a store by its address."""
 
 from __future__ import annotations
 

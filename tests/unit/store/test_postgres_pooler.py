@@ -1,4 +1,4 @@
-"""A pooler that shares connections is refused at start, in one line that says so: with a real PgBouncer."""
+"""A pooler that shares connections is refused at start with one clear line: with a real PgBouncer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that is killed in mid-work loses nothing that it was told is kept."""
+"""A process that is killed while it writes loses nothing that was confirmed."""
 
 from __future__ import annotations
 

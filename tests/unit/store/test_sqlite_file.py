@@ -1,4 +1,4 @@
-"""Opening a store's file: whatever is wrong with it is one clear sentence, and nothing of it is harmed."""
+"""Opening a store's file: any problem is one clear sentence, and the file is not harmed."""
 
 from __future__ import annotations
 

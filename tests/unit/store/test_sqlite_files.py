@@ -1,4 +1,4 @@
-"""Files in SQLite: removed for everybody at once, and from the disk a few pieces at a time."""
+"""Files in SQLite: removed at once for readers, and from the disk a few pieces at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A SQLite store as it is seen from outside, without opening it."""
+"""Diagnosis of a SQLite store from outside, without opening it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A purge goes in slices: others write in between, and what one slice leaves the next one takes."""
+"""A purge runs in slices: others write in between, and each slice continues after the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No read or scan of a SQLite store walks through a table, and an append is a handful of statements."""
+"""No read or scan of a SQLite store walks through a table, and an append takes few statements."""
 
 from __future__ import annotations
 

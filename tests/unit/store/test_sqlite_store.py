@@ -1,4 +1,4 @@
-"""What only a SQLite store has to see to; everything else it keeps by the laws of all stores."""
+"""What is specific to the SQLite store; the laws of all stores cover the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The writer's thread: group commit, and nobody loses anything through somebody else's fault."""
+"""The writer's thread: group commit, and errors affect only the job at fault."""
 
 from __future__ import annotations
 

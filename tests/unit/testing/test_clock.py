@@ -1,4 +1,4 @@
-"""The clock that a test owns."""
+"""The clock that a test controls."""
 
 from __future__ import annotations
 

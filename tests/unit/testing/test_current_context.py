@@ -1,4 +1,4 @@
-"""A tool under test may ask for whom it works."""
+"""A tool in a unit test can ask whom it works for."""
 
 from __future__ import annotations
 

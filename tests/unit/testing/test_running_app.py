@@ -1,4 +1,4 @@
-"""The server on loopback leaves the process that it runs in as it was."""
+"""Serving an app inside a test leaves the process unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A docstring is read as Google writes it, and cleaned of what hides from a reader."""
+"""Google-style docstrings are parsed, and invisible characters are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A option takes what it says it takes, and a misspelt one is not ignored."""
+"""Each option accepts the values it documents, and a misspelled option is an error."""
 
 from __future__ import annotations
 

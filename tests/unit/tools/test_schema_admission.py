@@ -1,4 +1,4 @@
-"""Schemas from outside: what passes the gate, what does not, and that nothing waits for long behind it."""
+"""Schemas from outside: which are admitted, which are refused, and that none of them blocks the process."""
 
 from __future__ import annotations
 

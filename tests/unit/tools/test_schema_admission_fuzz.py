@@ -1,4 +1,4 @@
-"""The schema gate against anything: it takes or refuses, and what it took can be checked against."""
+"""Schema admission, fuzzed: it admits or refuses, and values can be checked against what it admitted."""
 
 from __future__ import annotations
 

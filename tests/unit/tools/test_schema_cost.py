@@ -1,4 +1,4 @@
-"""How much work a schema can make."""
+"""The cost of checking a value against a schema."""
 
 from __future__ import annotations
 

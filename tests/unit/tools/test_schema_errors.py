@@ -1,4 +1,4 @@
-"""A mismatch is one sentence that somebody can act on."""
+"""A mismatch is one sentence that a reader can act on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a schema and how they hang together."""
+"""The subschemas of a schema and their references."""
 
 from __future__ import annotations
 

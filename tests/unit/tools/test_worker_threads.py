@@ -1,4 +1,4 @@
-"""Blocking work runs beside the loop, and can be given up."""
+"""Blocking work runs in threads, and can be abandoned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both ends of one response: the server's side, recorded, and a source of frames, as a test wants them."""
+"""Both ends of one response: the recorded server side, and a source of frames that a test controls."""
 
 from __future__ import annotations
 

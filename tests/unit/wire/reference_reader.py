@@ -1,4 +1,4 @@
-"""The rules of the guarded reader once more: slow, and with the standard library alone."""
+"""The rules of the guarded reader written a second time: slow, with the standard library alone."""
 
 from __future__ import annotations
 

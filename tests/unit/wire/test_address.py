@@ -1,4 +1,4 @@
-"""Hosts, queries and paths as they were meant, or refused."""
+"""Hosts, queries and paths, parsed or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies read within their limits, and answers as ASGI wants them."""
+"""Bodies read within their limits, and responses in ASGI's form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The guard against the reference: it takes a body exactly when the slow reader does, and reads the same."""
+"""The guarded reader compared with the reference: both accept the same bodies and read the same values."""
 
 from __future__ import annotations
 

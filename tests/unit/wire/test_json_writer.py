@@ -1,4 +1,4 @@
-"""What leaves is JSON, whatever the model streamed."""
+"""Everything that is sent is JSON, whatever the model streamed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON in attributes and text between tags, given back by real parsers."""
+"""JSON in attributes and text between tags, read back by real parsers."""
 
 from __future__ import annotations
 

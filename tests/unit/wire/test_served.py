@@ -1,4 +1,4 @@
-"""The same pieces behind a real server and real sockets: what no stand-in could tell."""
+"""The wire behind a real server and real sockets."""
 
 from __future__ import annotations
 

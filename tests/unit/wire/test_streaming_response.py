@@ -1,4 +1,4 @@
-"""A response body pulled from its source, against a peer that a test controls."""
+"""A response body pulled from its source, with a peer that the test controls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A WebSocket whose peer is gone, or reads nothing: nobody waits for it."""
+"""A WebSocket whose peer is gone or reads nothing is not waited for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that ask a running server, against a real one."""
+"""The commands that talk to a running server, against a real one."""
 
 from __future__ import annotations
 

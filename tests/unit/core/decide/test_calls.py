@@ -1,4 +1,4 @@
-"""Who may move a call, when, and what late-comers are told."""
+"""Who may move a call, when, and which receipts latecomers get."""
 
 from __future__ import annotations
 

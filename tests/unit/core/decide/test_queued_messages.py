@@ -1,4 +1,4 @@
-"""A message that comes beside answers: stored with them, answered when the run before has had its turn."""
+"""A message that arrives with answers: stored with them, and answered after the previous run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run at a time, one per message, advanced by its newest claim alone; and how it ends."""
+"""One run at a time, one per message, advanced only by its newest claim; and how it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A copied thread has the messages before a step, and only the chosen call of the step is opened anew."""
+"""A copied thread has the messages before a step, and only the chosen call of the step is opened again."""
 
 from __future__ import annotations
 

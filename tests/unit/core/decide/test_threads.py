@@ -1,4 +1,4 @@
-"""How a thread is called when nobody has given it a title."""
+"""The title of a thread that nobody has named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Servers that call themselves compatible, and what they send."""
+"""Quirks of servers that call themselves compatible."""
 
 from __future__ import annotations
 

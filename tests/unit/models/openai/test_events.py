@@ -1,4 +1,4 @@
-"""What is read of the events of both of OpenAI's APIs, and the errors among them."""
+"""Decoding the events of both of OpenAI's APIs, including errors."""
 
 from __future__ import annotations
 

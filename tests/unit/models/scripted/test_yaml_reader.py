@@ -1,4 +1,4 @@
-"""A script in YAML, from the file to what the model says."""
+"""A script in YAML, from the file to the model's output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What browsers are told about pages of other origins."""
+"""The headers for pages of other origins."""
 
 from __future__ import annotations
 

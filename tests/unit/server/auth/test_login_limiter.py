@@ -1,4 +1,4 @@
-"""Failed sign-ins: how many an address has, and for how long they count."""
+"""Failed sign-ins: how many are allowed from an address, and how long they count."""
 
 from __future__ import annotations
 

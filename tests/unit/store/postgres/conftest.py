@@ -1,4 +1,4 @@
-"""PostgreSQL stores with tables of their own, and things to put into them."""
+"""PostgreSQL stores with their own tables, and sample records."""
 
 from __future__ import annotations
 

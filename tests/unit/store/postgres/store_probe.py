@@ -1,4 +1,4 @@
-"""What tests of the PostgreSQL store share: waiting for facts, and counting what is in the tables."""
+"""Shared by the tests of the PostgreSQL store: waiting for facts, and counting rows."""
 
 from __future__ import annotations
 

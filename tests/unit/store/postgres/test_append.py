@@ -1,4 +1,4 @@
-"""Batches of appends: what queued shares a transaction, and each append is judged for itself."""
+"""Batches of appends: queued ones share a transaction, and each append is judged separately."""
 
 from __future__ import annotations
 

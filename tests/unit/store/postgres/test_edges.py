@@ -1,4 +1,4 @@
-"""A database that hangs, takes no writes, or whose tables others are changing: one clear answer, soon."""
+"""A database that hangs, accepts no writes, or whose tables are being changed: one clear error, soon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a server would refuse at start, a look from outside finds, with the same advice."""
+"""Diagnosis from outside finds everything that a server would refuse at start, with the same advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process hears of the others: soon, never of itself, and nothing is missed in silence."""
+"""Notifications from other processes: soon, never a process's own, and nothing is missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Addresses, tables that many processes make at once, and what is wrong with a database in one sentence."""
+"""Addresses, tables that several processes create at once, and one sentence for each problem of a
+database."""
 
 from __future__ import annotations
 

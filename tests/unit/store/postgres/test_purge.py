@@ -1,4 +1,4 @@
-"""Counting what is old may take its time; removing it waits for no count and goes slice by slice."""
+"""Counting old records may take its time; removing them waits for no count and runs in slices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database that goes away and comes back, and connections that break: nobody is told anything untrue."""
+"""A database that disappears and comes back, and broken connections: no caller gets a wrong answer."""
 
 from __future__ import annotations
 
