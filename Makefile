@@ -197,7 +197,7 @@ mutants: $(ready_to_develop) ## plant one fault at a time and see that a test no
 	@$(bin)/python -m scripts.mutants $(ARGS) </dev/null
 
 screenshots: $(ready_to_develop) $(ui_built) ## take the pictures of docs/screenshots anew
-	@SCREENSHOTS=1 $(bin)/python -m pytest -q tests/browser/test_looks.py </dev/null
+	@SCREENSHOTS=1 $(bin)/python -m pytest -q tests/browser/test_screenshots.py </dev/null
 
 house: $(ready_to_develop) ## print how easy the source is to read, in figures (ARGS=--list names what is small)
 	@$(bin)/python -m scripts.house $(ARGS)

@@ -29,7 +29,7 @@ settings.load_profile("steady")
 REPOSITORY = (
     "tests/unit/scripts/",
     "tests/unit/test_extras.py",
-    "tests/unit/test_light.py",
+    "tests/unit/test_imports.py",
     "tests/unit/test_patterns.py",
     "tests/unit/test_repository.py",
     "tests/unit/test_requirements.py",

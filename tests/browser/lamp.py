@@ -1,7 +1,6 @@
 """The story that the pictures tell: a street lamp is reported. The agent, and how far its story is played.
 
-Served by `farhand run tests.browser.lamp:agent`. The same story as in the drawings of the design, so that the
-pages can be laid beside them.
+Served by `farhand run tests.browser.lamp:agent`. It is the story of the screenshots in the documentation.
 """
 
 from __future__ import annotations

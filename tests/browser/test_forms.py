@@ -10,7 +10,7 @@ import pytest
 from playwright.async_api import expect
 
 from tests.browser.axe import findings
-from tests.browser.test_looks import SCHEMES, fits, picture
+from tests.browser.test_screenshots import SCHEMES, fits, picture
 from tests.browser.visitor import Scheme, Visitor, Visitors
 from tests.process import FarhandProcess
 from tests.requirement import requirement

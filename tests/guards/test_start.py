@@ -36,7 +36,9 @@ AT_MOST = 480
 
 async def test_a_server_loads_what_it_needs_and_looks_through_it_no_more(tmp_path: Path) -> None:
     place = anyio.Path(tmp_path / "told.json")
-    async with farhand_process("tests.guards.told:agent", env={"TOLD_AT": str(place)}, fresh=True) as server:
+    async with farhand_process(
+        "tests.guards.reporting_agent:agent", env={"TOLD_AT": str(place)}, fresh=True
+    ) as server:
         async with server.client() as client:
             assert (await client.get("/api/chat")).status_code == 200
         assert await server.stop() == 0
