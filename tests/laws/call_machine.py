@@ -303,8 +303,8 @@ class CallMachine(RuleBasedStateMachine):
         run = self.go(self._run())
         assert run.waits == self.truth.waits
         assert (run.fence, run.parked) == (self.truth.fence, self.truth.parked)
-        strays = self.go(self.store.claimable(limit=10))
-        assert bool(strays) == (not run.parked or not run.waits)
+        claimable = self.go(self.store.claimable(limit=10))
+        assert bool(claimable) == (not run.parked or not run.waits)
 
     @invariant()
     def the_journal_has_no_gap_and_tells_of_each_end_once(self) -> None:

@@ -76,7 +76,7 @@ class Worker:
         context.log.is_active = self._active.__contains__
 
     async def serve(self, ready: asyncio.Event) -> None:
-        """Runs until `stop()`: the watchers of wakes, deadlines and strays, and every run of this process."""
+        """Runs until `stop()`: the background tasks, and every run of this process."""
         try:
             async with asyncio.TaskGroup() as group:
                 self._group = group
@@ -147,11 +147,11 @@ class Worker:
     async def sweep(self) -> int:
         """Picks up every run that could continue and that no worker advances; returns how many there were."""
         taken = await self._adopt_orphans()
-        while strays := await self._find_strays():
+        while abandoned := await self._find_abandoned():
             back = 0
-            for start in range(0, len(strays), AT_ONCE):
-                some = strays[start : start + AT_ONCE]
-                back += sum(await asyncio.gather(*(self._bring_back_stray(stray) for stray in some)))
+            for start in range(0, len(abandoned), AT_ONCE):
+                some = abandoned[start : start + AT_ONCE]
+                back += sum(await asyncio.gather(*(self._resume_abandoned(thread) for thread in some)))
             taken += back
             if back == 0:
                 break
@@ -180,7 +180,7 @@ class Worker:
         if self._group is None or self._stopping.is_set() or self._context.log.broker.closed:
             # the next process finds it
             return
-        task = self._group.create_task(self._unless_store_is_down(self._bring_back(run)))
+        task = self._group.create_task(self._unless_store_is_down(self._resume_run(run)))
         self._resuming.add(task)
         task.add_done_callback(self._resuming.discard)
 
@@ -217,7 +217,7 @@ class Worker:
         watches = (
             self._watch_deadlines,
             self.direct.start_approved,
-            self._pick_up_strays,
+            self._sweep_periodically,
             self._keep_leases,
             self._remove_old,
             *((self._context.log.serve,) if self._context.log.is_shared else ()),
@@ -239,34 +239,34 @@ class Worker:
         self._active.end()
         self.direct.end()
 
-    async def _find_strays(self) -> list[FoundThread]:
-        """Strays that this worker does not know yet, looking past those that it does."""
+    async def _find_abandoned(self) -> list[FoundThread]:
+        """Runs without a worker that this one does not know yet, looking past those that it does."""
         skip = set(self._left_alone)
         store = self._context.log.store
         # without other processes to exclude, a run that was interrupted by the store is found again at once
         reserve_sec = RESERVE_SEC if store.is_shared else 0.0
         while found := await store.claimable(limit=SWEEP_PAGE_SIZE, skip=skip, reserve_sec=reserve_sec):
-            strays = [each for each in found if (each.row.run_id or "") not in self._active]
-            if strays:
-                return strays
+            abandoned = [each for each in found if (each.row.run_id or "") not in self._active]
+            if abandoned:
+                return abandoned
             skip.update(each.row.run_id or "" for each in found)
         return []
 
-    async def _bring_back_stray(self, stray: FoundThread) -> bool:
+    async def _resume_abandoned(self, thread: FoundThread) -> bool:
         """Claims a run that no worker advances, as it was found, or not at all."""
         try:
-            run = await self._context.log.last_run(stray.owner, stray.thread_id)
+            run = await self._context.log.last_run(thread.owner, thread.thread_id)
         except StoreDown:
             raise
         except Exception:
-            log.exception("run %s cannot be resumed", stray.row.run_id)
-            self._left_alone.add(stray.row.run_id or "")
+            log.exception("run %s cannot be resumed", thread.row.run_id)
+            self._left_alone.add(thread.row.run_id or "")
             return False
-        if run is None or run.run_id != stray.row.run_id:
+        if run is None or run.run_id != thread.row.run_id:
             return False
-        return await self._bring_back(run, version=None if run.parked else stray.version)
+        return await self._resume_run(run, version=None if run.parked else thread.version)
 
-    async def _bring_back(self, run: Run, *, version: int | None = None) -> bool:
+    async def _resume_run(self, run: Run, *, version: int | None = None) -> bool:
         """Resumes one run: an error is confined to that run, except for errors of the store."""
         try:
             return await self._claim(run, version)
@@ -311,7 +311,7 @@ class Worker:
             try:
                 run = await self._context.log.last_run(*key)
                 if run is not None and run.active and self._is_own(run, claims):
-                    adopted += await self._bring_back(run)
+                    adopted += await self._resume_run(run)
             except StoreDown:
                 # a claim that was tried just now may have been stored as well
                 self._orphans.setdefault(key, set()).update(claims)
@@ -329,7 +329,7 @@ class Worker:
         await self._recovered.wait()
         await self._deadlines.run(self._context.desk)
 
-    async def _pick_up_strays(self) -> None:
+    async def _sweep_periodically(self) -> None:
         while True:
             # another worker may be faster; nobody has to wait for all of them
             is_there = await self._unless_store_is_down(self._sweep_all())

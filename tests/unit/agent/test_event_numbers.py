@@ -48,7 +48,7 @@ async def test_words_of_a_run_that_was_taken_over_have_the_numbers_of_the_journa
     on.service.worker._active.let_go(run.run_id)
     found = await on.stored(run)
     _answer_after_a_look(on, monkeypatch, when=lambda: True)
-    assert await on.service.worker._bring_back(found)
+    assert await on.service.worker._resume_run(found)
     await _check_numbers(on, run)
 
 

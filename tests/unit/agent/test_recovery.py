@@ -383,8 +383,8 @@ async def test_a_run_that_continued_since_it_was_found_parked_is_not_claimed_as_
     words = (StepStarted(2), TextAdded(0, "Half an ans"))
     seq = (await on.stored(run)).last_seq
     await on.log.decide(LOCAL, THREAD, lambda thread, now: runs.write(thread, 2, words, after=seq))
-    assert not await on.service.worker._bring_back(found), "its step is cut, and this worker does not know it"
-    assert await on.service.worker._bring_back(await on.stored(run))
+    assert not await on.service.worker._resume_run(found), "its step is cut, and this worker does not know it"
+    assert await on.service.worker._resume_run(await on.stored(run))
     assert (await on.journal(run))[-2:] == [StepDiscarded(2), RunResumed(taken_over=True)]
 
 
@@ -401,9 +401,9 @@ async def test_a_run_that_moved_since_it_was_found_without_a_worker_is_looked_at
     [found] = await on.store.claimable(limit=10)
     call = await on.open_call()
     assert await on.service.desk.take(LOCAL, call.call_id, "tab") == Accepted()
-    assert not await on.service.worker._bring_back_stray(found)
+    assert not await on.service.worker._resume_abandoned(found)
     [now] = await on.store.claimable(limit=10)
-    assert await on.service.worker._bring_back_stray(now)
+    assert await on.service.worker._resume_abandoned(now)
     assert (await on.stored(run)).fence == 2
 
 

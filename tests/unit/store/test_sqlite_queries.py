@@ -146,7 +146,7 @@ async def test_words_that_are_added_touch_no_index(sqlite: SqliteStore, fixture:
     assert not [name for name in indexed if re.search(rf"\b{name} =", update)]
 
 
-async def test_what_is_due_or_stray_is_found_among_many_parked_calls(
+async def test_what_is_due_or_claimable_is_found_among_many_parked_calls(
     fixture: StoreFixture, clock: FakeClock
 ) -> None:
     now = clock.now()

@@ -81,8 +81,8 @@ async def _check_lists(store: Store) -> None:
     ]
     assert {each.client_id for each in await store.clients.all(ANN)} == {"even", "third"}
     assert {each.client_id for each in await store.clients.all()} == {"even", "third"}
-    strays = await store.claimable(limit=2)
-    assert [each.thread_id for each in strays] == ["t1", "t3"]
+    claimable = await store.claimable(limit=2)
+    assert [each.thread_id for each in claimable] == ["t1", "t3"]
 
 
 async def _spoiled(path: Path) -> Store:

@@ -378,7 +378,7 @@ async def test_a_process_that_stops_in_the_middle_of_a_transaction_does_not_keep
     stopped.abort()
 
 
-async def test_workers_that_look_for_strays_at_once_do_not_find_the_same(
+async def test_workers_that_look_for_claimable_runs_at_once_do_not_find_the_same(
     fixture: StoreFixture, postgres: PostgresStore, other: PostgresStore, clock: FakeClock
 ) -> None:
     for no in range(40):
@@ -392,7 +392,7 @@ async def test_workers_that_look_for_strays_at_once_do_not_find_the_same(
     assert len(await postgres.claimable(limit=100)) == 40, "a worker that died with them keeps none"
 
 
-async def test_strays_that_cannot_be_read_hide_no_others(
+async def test_claimable_runs_that_cannot_be_read_hide_no_others(
     fixture: StoreFixture, postgres: PostgresStore
 ) -> None:
     for no in range(6):
@@ -412,10 +412,10 @@ async def test_leases_end_by_the_clock_of_the_database(address: str) -> None:
     await fixture.append("t1", thread=fixture.running(), lease=lease)
     assert await store.claimable(limit=9) == []
 
-    async def is_stray() -> bool:
+    async def is_claimable() -> bool:
         return bool(await store.claimable(limit=9))
 
-    await comes_true(is_stray)
+    await comes_true(is_claimable)
     [[now]] = await query(store, "SELECT extract(epoch FROM clock_timestamp())::float8")
     assert now >= lease.until
     await store.renew("w1", store.now() + 60.0)

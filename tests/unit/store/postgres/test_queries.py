@@ -37,7 +37,7 @@ FREQUENT: dict[str, tuple[str, tuple[object, ...]]] = {
     "feed": (queries.FEED, (*KEY, 0, 9)),
     "feed span": (queries.FEED_SPAN, KEY),
     "claimable": (queries.CLAIMABLE, (None, [], [], 9)),
-    "reserved strays": (queries.RESERVE_CLAIMABLE, (None, [], [], 9, 2.0)),
+    "reserved claimable threads": (queries.RESERVE_CLAIMABLE, (None, [], [], 9, 2.0)),
     "renew": (queries.RENEW, ("w1", 1.0, None)),
     "due": (
         queries.open_calls_query(CallFilter(due_before=1.0))[0],
