@@ -70,7 +70,7 @@ class ToolLink:
         self._call = call
         self._loop = asyncio.get_running_loop()
         self._text: str | None = None
-        self._telling: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
         self._questions = 0
         self._waiting: set[asyncio.Task[object]] = set()
         """The tasks that tool threads wait for."""
@@ -85,11 +85,11 @@ class ToolLink:
 
     def _note(self, text: str) -> None:
         self._text = text
-        if self._telling is None:
+        if self._reporting is None:
             # cancelled by `close()`, which ends every execution
-            self._telling = self._loop.create_task(self._tell())
+            self._reporting = self._loop.create_task(self._report())
 
-    async def _tell(self) -> None:
+    async def _report(self) -> None:
         call = self._call
         while self._text is not None:
             text, self._text = self._text, None
@@ -97,9 +97,9 @@ class ToolLink:
             notice = CallProgressed(call.call_id, call.tool, text, request_id)
             with suppress(StoreDown):
                 # the next report replaces it
-                await self._context.log.tell(call.owner, notice, call.thread_id)
+                await self._context.log.add_notice(call.owner, notice, call.thread_id)
             await asyncio.sleep(PROGRESS_SEC)
-        self._telling = None
+        self._reporting = None
 
     def wait_for(self, work: Coroutine[object, object, T]) -> T:
         """Called from the thread of a tool. The work has the thread's context variables."""
@@ -115,7 +115,7 @@ class ToolLink:
             self._waiting.discard(task)
 
     async def close(self) -> None:
-        ending = [*self._waiting, *([] if self._telling is None else [self._telling])]
+        ending = [*self._waiting, *([] if self._reporting is None else [self._reporting])]
         for task in ending:
             task.cancel()
         if ending:

@@ -154,7 +154,7 @@ class ClientSessions:
             if call is not None:
                 request_id = None if call.request is None else call.request.request_id
                 notice = CallProgressed(call.call_id, call.tool, report.text, request_id)
-                await bounded_wait(self._log.store, self._log.tell(call.owner, notice, call.thread_id))
+                await bounded_wait(self._log.store, self._log.add_notice(call.owner, notice, call.thread_id))
         return receipt
 
     async def _find(self, key: ClientKey) -> Client | None:

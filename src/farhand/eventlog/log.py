@@ -131,7 +131,7 @@ class EventLog(Threads):
         await self.flush()
         await self.store.close()
 
-    async def tell(self, owner: Owner, notice: Notice, thread_id: str | None = None) -> None:
+    async def add_notice(self, owner: Owner, notice: Notice, thread_id: str | None = None) -> None:
         """Adds a notice to the owner's feed that is in no thread's log."""
         await self.store.add_to_feed(owner, encode_notice(notice), thread_id)
         self.broker.publish(feed_topic(owner), None)

@@ -246,8 +246,8 @@ async def test_the_feed_has_what_happened_and_what_no_thread_knows(story: Thread
     await story.write("a")
     await story.finish(asks_for("call_1"))
     registered = ClientRegistered("c", ("client_c_read",))
-    await story.log.tell(ANN, registered)
-    await story.log.tell(ANN, CallProgressed("call_1", "open_url", "half"), "t1")
+    await story.log.add_notice(ANN, registered)
+    await story.log.add_notice(ANN, CallProgressed("call_1", "open_url", "half"), "t1")
     news = await story.log.feed(ANN)
     kinds = [(each.no, type(each.event).__name__, each.run_id) for each in news]
     assert kinds == [
