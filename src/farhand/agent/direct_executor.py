@@ -100,7 +100,7 @@ class DirectExecutor:
         gone = await self._membership.gone(workers)
         for call in found:
             try:
-                await self._look_after(call, gone)
+                await self._check(call, gone)
             except StoreDown:
                 raise
             # an error in one call must not keep the others waiting
@@ -149,7 +149,7 @@ class DirectExecutor:
             # the sweep finds it again
             log.warning("could not report the outcome of call %s; will retry: %s", call.call_id, error)
 
-    async def _look_after(self, call: Call, gone: set[str]) -> None:
+    async def _check(self, call: Call, gone: set[str]) -> None:
         if call.is_unreported:
             other = attached_worker(call)
             if other in (None, self._membership.name) or other in gone:

@@ -204,7 +204,7 @@ class StepTools:
         async with asyncio.TaskGroup() as group:
             self._begin(calls, group, news, since)
             while self._at_work:
-                await self._attend(group, news)
+                await self._check(group, news)
         if self._error is not None:
             raise self._error
 
@@ -228,7 +228,7 @@ class StepTools:
             # the other tools finish first: then the run continues from the log
             self._error = error
 
-    async def _attend(self, group: asyncio.TaskGroup, news: Subscription) -> None:
+    async def _check(self, group: asyncio.TaskGroup, news: Subscription) -> None:
         if not await self._has_news(news):
             return
         since = self._context.log.broker.loop.time()

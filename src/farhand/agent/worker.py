@@ -211,7 +211,7 @@ class Worker:
             lambda thread, now: runs.write(thread, run.fence, written, after=after),
         )
 
-    # --------------------------------------------------------------------------------------- chores
+    # --------------------------------------------------------------------------------------- background tasks
 
     async def _serve(self, group: asyncio.TaskGroup, ready: asyncio.Event) -> None:
         watches = (
@@ -224,15 +224,15 @@ class Worker:
         )
         # before anything is opened or run under its name
         await self._unless_store_is_down(self._ownership.renew())
-        chores = [group.create_task(_supervise(watch)) for watch in watches]
+        tasks = [group.create_task(_supervise(watch)) for watch in watches]
         # what a crash left behind is claimed before anything reads it: a replay leaves out what the crash cut
         # short
         await self._recovered.wait()
         ready.set()
         await self._stopping.wait()
         self._end()
-        for chore in (*chores, *self._resuming):
-            chore.cancel()
+        for task in (*tasks, *self._resuming):
+            task.cancel()
 
     def _end(self) -> None:
         """Ends what is being advanced."""

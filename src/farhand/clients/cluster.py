@@ -96,7 +96,7 @@ class ClusterSync:
         """The worker that withdrew the tools may have stopped before it failed their calls."""
         before = self._sessions.registry.clients(owner)
         after = {client.client_id: client for client in await self._sessions.refresh(owner)}
-        self._sessions.presence.rouse(owner)
+        self._sessions.presence.wake(owner)
         for client in before:
             kept = after.get(client.client_id)
             names = set() if kept is None else {tool.name for tool in kept.tools}

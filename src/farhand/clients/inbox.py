@@ -85,7 +85,7 @@ class Inbox(SubscribedReader):
         self._superseded = True
         self._subscription.wake()
 
-    def rouse(self) -> None:
+    def wake(self) -> None:
         """Called when the registry has changed."""
         self._subscription.wake()
 

@@ -63,11 +63,11 @@ class Presence:
         for key, since in list(self._absent_since.items()):
             yield key, moment - since
 
-    def rouse(self, owner: Owner) -> None:
+    def wake(self, owner: Owner) -> None:
         """Has the owner's streams here check whether their client's tools have changed."""
         for (whose, _), inbox in self._here.items():
             if whose == owner:
-                inbox.rouse()
+                inbox.wake()
 
     def sit(self, seat: Seat, inbox: Inbox) -> None:
         """Keeps the stream's seat, unless the stream has ended or a newer one is here."""

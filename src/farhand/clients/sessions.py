@@ -287,7 +287,7 @@ class ClientSessions:
         else:
             self.registry.forget(after)
             self.presence.forget((after.owner, after.client_id))
-        self.presence.rouse(after.owner)
+        self.presence.wake(after.owner)
         self._log.broker.publish(feed_topic(after.owner), None)
 
     async def _fail_calls(self, client: Client, gone: list[str], why: str) -> None:

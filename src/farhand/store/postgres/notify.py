@@ -85,7 +85,7 @@ class Notifier:
         self._wanted = asyncio.Event()
         self._echo = asyncio.Event()
         """Set when our own notification was received."""
-        self._deaf = asyncio.Event()
+        self._is_disconnected = asyncio.Event()
         self._test_at = 0.0
         self._sweep_at = 0.0
         self._is_logged = False
@@ -103,7 +103,7 @@ class Notifier:
     async def run(self) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for loop in (self._listen, self._recheck_while_deaf):
+                for loop in (self._listen, self._recheck_while_disconnected):
                     group.create_task(_restart_if_broken(loop))
         finally:
             self.is_listening = False
@@ -119,13 +119,13 @@ class Notifier:
                 self._is_logged = True
             finally:
                 self.is_listening = False
-                self._deaf.set()
+                self._is_disconnected.set()
             await asyncio.sleep(RETRY_SEC)
 
-    async def _recheck_while_deaf(self) -> None:
+    async def _recheck_while_disconnected(self) -> None:
         """Not while the database is down: then a waiter should keep waiting instead of failing."""
         while True:
-            await self._deaf.wait()
+            await self._is_disconnected.wait()
             with suppress(Broken):
                 await self._pool.fetch("SELECT 1")
                 self._tell(LOOK_AT_EVERYTHING)
@@ -139,7 +139,7 @@ class Notifier:
             await self._work(connection)
             # what was sent before this moment is only in the store
             self._tell(LOOK_AT_EVERYTHING)
-            self._deaf.clear()
+            self._is_disconnected.clear()
             self.is_listening, self._is_logged = True, False
             while not connection.is_closed:
                 await self._pause()
