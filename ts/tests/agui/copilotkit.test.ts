@@ -98,7 +98,7 @@ it.concurrent.for(transports)("a person is asked again after a reload over $tran
   expect(second.errors).toEqual([]);
 });
 
-it.concurrent.for(transports)("a plain tool that a reload left waits, and the next message goes on, over $transport", async ({ transport }) => {
+it.concurrent.for(transports)("a plain tool that a reload left waits, and the next message continues, over $transport", async ({ transport }) => {
   requirement("agui:copilotkit");
   const subject = fresh("page");
   const never = frontendTool("open_url", () => new Promise(() => undefined));
@@ -128,7 +128,7 @@ it.concurrent.for(transports)("an interrupt is there again after a reload over $
   expect(second.errors).toEqual([]);
 });
 
-it.concurrent.for(transports)("what a page says while it is asked is answered after its yes, over $transport", async ({ transport }) => {
+it.concurrent.for(transports)("what a page says while it is asked is answered after its approval, over $transport", async ({ transport }) => {
   requirement("agui:resume-and-message");
   const subject = fresh("file");
   const kit = await Kit.open({ url: here.server.url, transport });

@@ -32,7 +32,7 @@ it.concurrent.for(versions)("$name shows reasoning apart from the answer", async
   expect(lines(agent).slice(1)).toEqual(["reasoning: Let me see.", "assistant: I thought about tea."]);
 });
 
-it.concurrent.for(versions)("$name executes a frontend tool and goes on", async (version) => {
+it.concurrent.for(versions)("$name executes a frontend tool and continues", async (version) => {
   requirement("agui:clients");
   const agent = open(version);
   const subject = fresh("page");
@@ -168,7 +168,7 @@ it.concurrent.for(versions)("$name that gave up its run is answered when it says
   expect(lines(agent).at(-1)).toBe("assistant: Hello Ada, this is your message number 2.");
 });
 
-it.concurrent.for(versions)("$name is told of an error and can go on", async (version) => {
+it.concurrent.for(versions)("$name is told of an error and can continue", async (version) => {
   requirement("agui:clients");
   const agent = open(version);
   say(agent, `fail ${fresh("day")}`);

@@ -6,7 +6,7 @@ import { expectTranscript } from "../transcript.ts";
 
 const here = scene();
 
-it.concurrent.for(clients)("$name runs a server tool once after a yes", async (client) => {
+it.concurrent.for(clients)("$name runs a server tool once after an approval", async (client) => {
   requirement("ui-stream:approval");
   const page = here.open(client);
   const path = fresh("file");

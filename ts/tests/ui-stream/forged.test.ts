@@ -46,7 +46,7 @@ it.concurrent.for(clients)(
   },
 );
 
-it.concurrent.for(clients)("$name claims the output of a frontend tool before the yes", async (client) => {
+it.concurrent.for(clients)("$name claims the output of a frontend tool before the approval", async (client) => {
   requirement("calls:not-before-approval");
   const page = here.open(client);
   const subject = fresh("cat");
@@ -147,7 +147,7 @@ it.concurrent.for(clients)("$name says yes after it has said no", async (client)
   expect(here.server.executions("delete_file", path)).toBe(0);
 });
 
-it.concurrent.for(clients)("$name uses the yes to one call for the next one", async (client) => {
+it.concurrent.for(clients)("$name uses the approval to one call for the next one", async (client) => {
   const page = here.open(client);
   const path = fresh("file");
   page.say(`sequence ${path}`);

@@ -24,7 +24,7 @@ async function asked(page: Page): Promise<string> {
   return subject;
 }
 
-describe("joint: our own helper posts the yes and the output together", () => {
+describe("joint: our own helper posts the approval and the output together", () => {
   it.concurrent.for(clients)("$name brings a photo", async (client) => {
     requirement("ui-stream:frontend-approval");
     const page = here.open(client, { autoSend: "joint" });
@@ -58,7 +58,7 @@ describe("joint: our own helper posts the yes and the output together", () => {
   });
 });
 
-describe("split: the stock helpers post the yes alone", () => {
+describe("split: the stock helpers post the approval alone", () => {
   /** Runs the tool when it is told to, as every page does that knows nothing of approvals. */
   function takePhoto(call: ToolCall, page: Page): void {
     if (call.toolName === "take_photo") {
@@ -66,7 +66,7 @@ describe("split: the stock helpers post the yes alone", () => {
     }
   }
 
-  it.concurrent.for(clients)("$name is told to run the tool after the yes", async (client) => {
+  it.concurrent.for(clients)("$name is told to run the tool after the approval", async (client) => {
     const page = here.open(client, { onToolCall: takePhoto });
     const subject = await asked(page);
     page.decide("take_photo", true);
@@ -139,7 +139,7 @@ describe("split: the stock helpers post the yes alone", () => {
     },
   );
 
-  it.concurrent.for(clients)("$name, slow, brings the output long after its yes", async (client) => {
+  it.concurrent.for(clients)("$name, slow, brings the output long after its approval", async (client) => {
     const page = here.open(client);
     const subject = await asked(page);
     page.decide("take_photo", true);

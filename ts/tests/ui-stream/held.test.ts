@@ -117,7 +117,7 @@ it.concurrent.for(clients)("$name is held at an approval that is denied out of b
   expect(page.toolCalls).toEqual([]);
 });
 
-it.concurrent.for(clients)("$name runs what a person edited before the yes", async (client) => {
+it.concurrent.for(clients)("$name runs what a person edited before the approval", async (client) => {
   const page = here.open(client, { wait: "hold" });
   const path = fresh("file");
   const other = fresh("other");
@@ -134,7 +134,7 @@ it.concurrent.for(clients)("$name runs what a person edited before the yes", asy
   expect(page.wire.faults).toEqual([]);
 });
 
-it.concurrent.for(clients)("$name is not asked again after a yes for the whole thread", async (client) => {
+it.concurrent.for(clients)("$name is not asked again after an approval for the whole thread", async (client) => {
   requirement("calls:always-in-thread");
   const page = here.open(client);
   const path = fresh("file");

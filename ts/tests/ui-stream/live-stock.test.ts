@@ -36,7 +36,7 @@ function takePhoto(call: ToolCall, page: Page): void {
 }
 
 describe.each(liveChats)("%s", (_name, open) => {
-  it.each([0, 100, 200])("brings an output that the page has %i ms after the yes", async (ms) => {
+  it.each([0, 100, 200])("brings an output that the page has %i ms after the approval", async (ms) => {
     const { page, transport } = begin(open);
     await asked(page);
     page.decide("take_photo", true);

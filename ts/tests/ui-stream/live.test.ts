@@ -76,7 +76,7 @@ it("a text is one exchange", async () => {
   expect(one(chunks, "finish")["finishReason"]).toBe("stop");
 });
 
-it("a message for a tool behind an approval ends with the request, the yes with output and text", async () => {
+it("a message for a tool behind an approval ends with the request, the approval with output and text", async () => {
   requirement("live:exchanges");
   const talk = await Talk.begin();
   const path = fresh("file");
@@ -111,7 +111,7 @@ it.each([
   },
 );
 
-it("a yes to a frontend tool without output is answered untouched, once, and then with the call", async () => {
+it("an approval of a frontend tool without output is answered untouched, once, and then with the call", async () => {
   const talk = await Talk.begin();
   talk.say(`photo ${fresh("cat")}`);
   const request = one(await talk.exchange(), "tool-approval-request");
@@ -176,7 +176,7 @@ it("two approvals in sequence are two exchanges, the second with the text", asyn
   expect(here.server.executions("delete_file", path)).toBe(2);
 });
 
-it("a second message during an exchange gets an error, and the exchange goes on", async () => {
+it("a second message during an exchange gets an error, and the exchange continues", async () => {
   const talk = await Talk.begin();
   const subject = fresh("tale");
   talk.say(`story ${subject}`);

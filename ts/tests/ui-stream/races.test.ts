@@ -135,7 +135,7 @@ it.concurrent.for(clients)(
   },
 );
 
-it("a new message while the model writes is refused, and the answer goes on", async () => {
+it("a new message while the model writes is refused, and the answer continues", async () => {
   const [client] = clients;
   const page = here.open(client as Client);
   const subject = fresh("tale");

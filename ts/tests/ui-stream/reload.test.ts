@@ -30,7 +30,7 @@ const journey = (subject: string): string[] => [
   `assistant: And slow gave {"waited": "${subject}"}. open_url gave "opened".`,
 ];
 
-it.concurrent.for(everyVersion)("$name, reloaded in the middle of a text, shows it once and goes on", async (client) => {
+it.concurrent.for(everyVersion)("$name, reloaded in the middle of a text, shows it once and continues", async (client) => {
   const first = here.open(client);
   const subject = fresh("trip");
   first.say(`journey ${subject}`);
@@ -80,7 +80,7 @@ it.concurrent.for(everyVersion)("$name, reloaded at a call of the page, posts th
   expect(page.toolCalls.length).toBe(1);
 });
 
-it.concurrent.for(everyVersion)("$name, reloaded at an approval, posts the yes once and the tool runs once", async (client) => {
+it.concurrent.for(everyVersion)("$name, reloaded at an approval, posts the approval once and the tool runs once", async (client) => {
   const { page, path } = await reloadedAtApproval(client);
   page.decide("delete_file", true);
   await ends(page, {

@@ -139,7 +139,7 @@ it.concurrent.for(clients)("$name is cut while an approved tool runs and resumes
   expect(here.server.executions("shred", path)).toBe(1);
 });
 
-it.concurrent.for(clients)("$name posts a yes again whose answer was lost, and nothing runs twice", async (client) => {
+it.concurrent.for(clients)("$name posts an approval again whose answer was lost, and nothing runs twice", async (client) => {
   requirement("streams:resume");
   const plug = await here.plug();
   const page = here.open(client, { url: plug.url });

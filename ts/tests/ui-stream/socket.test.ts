@@ -90,7 +90,7 @@ it.each([
   expect(socket.readyState).toBe(WebSocket.OPEN);
 });
 
-it("resuming a chat without an answer under way is told so", async () => {
+it("resuming a chat without an answer in progress gets an error", async () => {
   const { frames, send } = await line();
   send({ type: "resume", requestId: "r", id: fresh("chat"), headers: {}, body: {} });
   await until(() => frames.length > 0, "an answer");

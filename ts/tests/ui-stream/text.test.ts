@@ -17,7 +17,7 @@ it.concurrent.for(allClients)("$name shows plain text after one post", async (cl
   expectTranscript("text", { client, page, subject: "Ada" });
 });
 
-it.concurrent.for(allClients)("$name goes on in the same chat turn by turn", async (client) => {
+it.concurrent.for(allClients)("$name continues in the same chat turn by turn", async (client) => {
   requirement("ai-sdk:text");
   const page = open(client);
   page.say("hello Ada");

@@ -205,7 +205,7 @@ it("what is entered before an answer is over is sent when it is, unless it is ch
   expect(send.mock.calls).toEqual([["next", []]]);
 });
 
-it("times are told as people tell them", () => {
+it("times are formatted for people", () => {
   const now = new Date(2026, 10, 16, 9, 0).getTime();
   expect(timeOf(now + 60_000, now)).not.toContain(",");
   expect(timeOf(now + 3 * 86_400_000, now)).toMatch(/^Thu, \D?\d/);

@@ -25,7 +25,7 @@ const RUN: InspectedRunRow = {
 };
 
 describe("the waterfall", () => {
-  test("bars lie where their time was, and what goes on reaches to now", () => {
+  test("bars lie where their time was, and what continues reaches to now", () => {
     expect(barsOf(PHOTO, 10, 10).map(({ left, width, isStriped }) => [left, width, isStriped])).toEqual([[10, 50, false], [60, 20, false]]);
     expect(barsOf(OPEN, 6, 10)).toMatchObject([{ left: 10, width: 50, isStriped: true }]);
   });
@@ -185,7 +185,7 @@ describe("rerun from here", () => {
     expect(bodyOf(FIRST, { text: "Good morning" }, false)).toEqual({ step: 1, text: "Good morning" });
   });
 
-  test("what cannot be sent is said", () => {
+  test("what cannot be sent is reported", () => {
     expect(bodyOf(CALL, { input: { url: "b", key: "••••••••" } }, false)).toContain("masked");
     expect(bodyOf(FIRST, { text: " " }, false)).toContain("Write a message");
   });

@@ -104,7 +104,7 @@ it("a logo is a path of this server or an address", () => {
   expect(["/logo", "https://example.org/a.svg", "//example.org/a", "javascript:x", null].map((logo) => logoOf({ logo }))).toEqual(["/logo", "https://example.org/a.svg", undefined, undefined, undefined]);
 });
 
-it("a token is taken with or without the address around it, and an answer is told in a few words", () => {
+it("a token is taken with or without the address around it, and an answer is shown in a few words", () => {
   expect(["abc", " abc ", "http://127.0.0.1:8787/?token=abc", "http://127.0.0.1/?token=abc#/inbox"].map(tokenIn)).toEqual(["abc", "abc", "abc", "abc"]);
   expect(['{"output":"blue"}', '{"output":{"name":"a.png"}}', '{"output":{"x":1}}', '{"errorText":"skipped by the user"}', "{"].map(answerIn)).toEqual(["blue", "a.png", '{"x":1}', "skipped by the user", "{"]);
 });

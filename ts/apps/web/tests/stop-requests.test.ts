@@ -5,7 +5,7 @@ import { Stops } from "../src/chat/stop-requests.ts";
 
 beforeEach(() => sessionStorage.clear());
 
-it("a wish is told at once, and forgotten when it was heard", async () => {
+it("a stop request is sent at once, and removed when it is confirmed", async () => {
   const tell = vi.fn(async () => true);
   const stops = new Stops(sessionStorage, tell);
   stops.wish("chat_1");

@@ -80,7 +80,7 @@ it.concurrent("only the last message is sent, however long the chat is", async (
   expect(posts.length).toBe(3);
 });
 
-it.concurrent("a yes to a tool of the page and its output go in one post", async () => {
+it.concurrent("an approval of a tool of the page and its output go in one post", async () => {
   requirement("ui-stream:frontend-approval");
   const { chat, sees, posts, part } = open({ wait: "turn" });
   void chat.sendMessage({ text: `photo ${fresh("cat")}` });

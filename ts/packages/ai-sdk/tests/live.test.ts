@@ -107,7 +107,7 @@ it.concurrent("a page that comes later gets the whole message, once", async () =
   expect(second.seen()).toEqual([`assistant: Once upon a time there was ${subject}.`]);
 });
 
-it.concurrent("a place that the server does not know is said, so that the message is read anew", async () => {
+it.concurrent("a place that the server does not know is reported, so that the message is read again", async () => {
   const gap = 'data: {"type":"data-gap","data":{}}\n\ndata: [DONE]\n\n';
   const frames = ['id: 1.0\ndata: {"type":"start","messageId":"run_1"}\n\n', gap, gap];
   const answers = frames.map((text) => () => Promise.resolve(new Response(text)));

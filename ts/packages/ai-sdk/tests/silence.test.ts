@@ -78,7 +78,7 @@ it.concurrent("FarHands runs a call once and answers it, though the line goes si
   expect(seen(chat).filter((line) => line.includes("gave"))).toEqual(['assistant: open_url gave "opened".']);
 });
 
-it.concurrent("a stream that is released is let go of once the server has the message, and the run goes on", async () => {
+it.concurrent("a stream that is released is released once the server has the message, and the run continues", async () => {
   const plug = await here.plug();
   const subject = fresh("fox");
   const { chat, line, sees } = open(plug.url);

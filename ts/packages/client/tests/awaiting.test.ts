@@ -43,7 +43,7 @@ it("a pause that cannot be read is an event the page can show, never a call", ()
   expect(readTag('<awaiting_frontend_tools data="[')).toMatchObject({ type: "unreadable" });
 });
 
-it("a pause is answered by handlers and the answer goes on, over several of them", async () => {
+it("a pause is answered by handlers and the answer continues, over several of them", async () => {
   const ran: string[] = [];
   const thread = new AwaitingThread({
     url: here.server.url,

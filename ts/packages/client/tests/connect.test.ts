@@ -119,7 +119,7 @@ it("a call that is taken elsewhere is shown as taken, and run here when the othe
   expect(ran).toBe(0);
 });
 
-it("events go on after a cut from where the page stands, without asking for everything again", async () => {
+it("events continue after a cut from where the page stands, without asking for everything again", async () => {
   requirement("connect:runs");
   const thread = fresh("thread");
   const plug = await here.plug();
@@ -135,7 +135,7 @@ it("events go on after a cut from where the page stands, without asking for ever
   expect(inboxes()).toBe(before);
 });
 
-it("who may not ask is told so", async () => {
+it("who may not ask gets an error", async () => {
   requirement("connect:runs");
   const { hand } = page({ thread: "not a good id" });
   await until(() => hand.state.connection.state === "refused", "a refusal");

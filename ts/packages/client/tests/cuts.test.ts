@@ -103,7 +103,7 @@ it("what the server refuses is shown and never repeated by itself", async () => 
   await becomes(({ run }) => run.state === "done", "the end");
 });
 
-it("who answers a call that somebody else has answered is told so", async () => {
+it("who answers a call that somebody else has answered gets an error", async () => {
   const { thread, becomes } = page({ onUnknown: "card" });
   thread.send(`two ${fresh("page")}`);
   await becomes(({ facts }) => facts.size === 2, "two calls");

@@ -75,7 +75,7 @@ describe("a server with limits", () => {
     expect(opened.length).toBe(1);
   });
 
-  it("is given time by a page that has too many connections, which then goes on", async () => {
+  it("is given time by a page that has too many connections, which then continues", async () => {
     const first = knocking(here);
     const name = fresh("ann");
     const other = page({ transport: first.transport });

@@ -48,7 +48,7 @@ async function somethingHappens(threadId = fresh("chat")): Promise<string> {
   return threadId;
 }
 
-it("one tab reads the news, and both hear them", async () => {
+it("one tab reads the feed, and both get its events", async () => {
   const [first, second] = [tab(), tab()];
   await until(() => first.feed.isLive && second.feed.isLive, "the news");
   const chat = await somethingHappens();
@@ -59,7 +59,7 @@ it("one tab reads the news, and both hear them", async () => {
   expect([first.asked.length, second.asked.length]).toEqual([1, 0]);
 });
 
-it("a tab that comes later is told at once how things stand", async () => {
+it("a tab that comes later gets the state of the connection at once", async () => {
   const first = tab();
   await until(() => first.feed.isLive, "the news");
   const later = tab();
@@ -105,7 +105,7 @@ it("a server that is away is asked again", async () => {
   await until(() => asked.length === 2 && feed.isLive, "the news again");
 });
 
-it("a tab of one thread hears of that thread alone, until another tab wants more", async () => {
+it("a tab of one thread gets the events of that thread alone, until another tab wants more", async () => {
   const thread = fresh("chat");
   const first = tab(here.server.url, thread);
   await until(() => first.feed.isLive, "the news");

@@ -28,7 +28,7 @@ it.concurrent("a stream that goes silent is read on from its position", async ()
   expect(requests.filter((each) => /stream\?after=(?!0\.0)/.test(each)).length).toBeGreaterThan(0);
 });
 
-it.concurrent("a stream that says that it is alive is left alone, however long nothing is said on it", async () => {
+it.concurrent("a stream that says that it is alive is left alone, however long it carries no events", async () => {
   const plug = await here.plug();
   const subject = fresh("fox");
   const { thread, sees, becomes, requests } = page({ url: plug.url, silenceMs });
@@ -86,7 +86,7 @@ it.concurrent("the news of a parked thread are read again when their line goes s
   await sees('open_url gave "from afar".');
 });
 
-it.concurrent("a WebSocket that goes silent is opened anew, and one that answers is left alone", async () => {
+it.concurrent("a WebSocket that goes silent is opened again, and one that answers is left alone", async () => {
   const plug = await here.plug();
   const opened: string[] = [];
   class Counted extends NodeSocket {

@@ -106,7 +106,7 @@ it.concurrent("a frontend tool without a handler fails with its name, or is left
   }
 });
 
-it.concurrent("a frontend tool runs only after the yes, and a server tool with what was edited", async () => {
+it.concurrent("a frontend tool runs only after the approval, and a server tool with what was edited", async () => {
   const ran: string[] = [];
   const photo = page({ handlers: { take_photo: () => (ran.push("photo"), { name: "cat.png" }) } });
   photo.thread.send(`photo ${fresh("cat")}`);
@@ -218,7 +218,7 @@ it.concurrent("a refused message is shown with its reason and not repeated", asy
   expect(requests).toEqual(["POST /api/chat?after=0.0"]);
 });
 
-it.concurrent("a parked thread that is answered elsewhere goes on in a page that nobody touches", async () => {
+it.concurrent("a parked thread that is answered elsewhere continues in a page that nobody touches", async () => {
   const threadId = fresh("thread");
   const url = fresh("page");
   const message = { id: fresh("m"), role: "user", parts: [{ type: "text", text: `open ${url}` }] };

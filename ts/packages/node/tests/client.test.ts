@@ -24,7 +24,7 @@ it("a tool is offered with its time, its title and the wish to ask first", async
   });
 });
 
-it("what no amount of trying would mend is said at once", () => {
+it("an error that no retry would fix is reported at once", () => {
   const sound = { url: "http://127.0.0.1:1", clientID: "notes" };
   for (const [options, words] of [
     [{ clientID: "a.b" }, "not a valid client id"],
@@ -131,7 +131,7 @@ it("only so many handlers run at a time", async () => {
   expect(most).toBe(3);
 });
 
-it("people who watch hear how far a call is, and progress renews its deadline", async () => {
+it("people who watch see the progress of a call, and progress renews its deadline", async () => {
   requirement("node:progress");
   const { call, clientID } = await program((client) => {
     client.tool("work", { description: "Work.", parameters: {}, timeoutSec: 1 }, async (_, { progress }) => {

@@ -11,7 +11,7 @@ import { Gate, programs, TEXT, withEcho } from "./program.ts";
 const here = scene();
 const program = programs(here);
 
-it("a cut stream is opened again, and the handler that runs goes on", async () => {
+it("a cut stream is opened again, and the handler that runs continues", async () => {
   requirement("node:reconnect");
   const plug = await here.plug();
   const runs: unknown[] = [];
@@ -122,7 +122,7 @@ it("a client ends though its server is gone", async () => {
   expect(client.isConnected).toBe(false);
 }, 60_000);
 
-it("who is not let in is told so", async () => {
+it("who is not let in gets an error", async () => {
   const server = await Server.start({}, { asksForToken: true });
   const client = new Client({ url: server.url, clientID: fresh("desk"), token: "wrong-token" });
   withEcho(client);

@@ -178,7 +178,7 @@ it("a press that brings the window to the front, or closes a dialog of the brows
   expect(decisions.length).toBe(1);
 });
 
-it("a yes and a place of the person are not sent by accident, either", () => {
+it("a consent and a place of the person are not sent by accident, either", () => {
   requirement("approval:deliberate");
   const answers: unknown[] = [];
   const ask = (kind: "confirm" | "location"): ReactNode => <ToolCard view={{ call: { id: `call_${kind}`, tool: "ask", phase: "ready", input: { message: "Delete all?" } }, kind, state: OPEN, executor: "frontend" }} />;

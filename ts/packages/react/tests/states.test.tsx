@@ -134,7 +134,7 @@ it("Enter sends a choice and a reason", () => {
   expect(answers).toEqual([{ kind: "success", output: "Noodles" }, ["appr_2", { approved: false, scope: "once", reason: "Not today" }]]);
 });
 
-it("the focus goes on with each answer and back to an answer that was not taken, never away from somebody who is elsewhere", () => {
+it("the focus continues with each answer and back to an answer that was not taken, never away from somebody who is elsewhere", () => {
   const view = (id: string, name: "open" | "sending"): CardView => ({ call: { ...call, id }, kind: "confirm", executor: "frontend", state: name === "open" ? { name, deadline: undefined } : { name } });
   const page = (...cards: CardView[]): ReactNode => <><a href="#elsewhere">Elsewhere</a><CardList host={{ ...host, cards }} /></>;
   const where = (): string | undefined => document.activeElement?.closest<HTMLElement>("[data-call]")?.dataset["call"];
