@@ -59,11 +59,11 @@ class Worker:
         self._deadlines = deadlines
         self._preferred: dict[str, float] = {}
         """How long runs are held when they are resumed here: the most recent ones."""
-        self._orphans: dict[tuple[Owner, str], set[tuple[str, int]]] = {}
+        self._interrupted: dict[tuple[Owner, str], set[tuple[str, int]]] = {}
         """Threads whose run was claimed here and is not advanced because the store failed, with every claim
         of this process that the log may have, by run and fence."""
         self._active = ActiveRuns(self._advance, context.quotas)
-        self._left_alone: set[str] = set()
+        self._unreadable: set[str] = set()
         """Runs that are neither advanced nor ended, because this version cannot read one of their records."""
         self._group: asyncio.TaskGroup | None = None
         self._resuming: set[asyncio.Task[bool]] = set()
@@ -72,7 +72,7 @@ class Worker:
         self._is_store_down = False
         """Whether it was logged that the store is down."""
         context.log.on_run = self._follow
-        context.log.on_doubt = self._adopt_later
+        context.log.on_doubt = self._resume_later
         context.log.is_active = self._active.__contains__
 
     async def serve(self, ready: asyncio.Event) -> None:
@@ -146,7 +146,7 @@ class Worker:
 
     async def sweep(self) -> int:
         """Picks up every run that could continue and that no worker advances; returns how many there were."""
-        taken = await self._adopt_orphans()
+        taken = await self._resume_interrupted()
         while abandoned := await self._find_abandoned():
             back = 0
             for start in range(0, len(abandoned), AT_ONCE):
@@ -184,14 +184,14 @@ class Worker:
         self._resuming.add(task)
         task.add_done_callback(self._resuming.discard)
 
-    def _adopt_later(self, key: tuple[Owner, str], run: Run | None) -> None:
+    def _resume_later(self, key: tuple[Owner, str], run: Run | None) -> None:
         """The store did not confirm what was decided here: check the log when it is back."""
         if run is not None:
             self._active.let_go(run.run_id)
         self._note_orphan(key, run)
 
     def _note_orphan(self, key: tuple[Owner, str], run: Run | None) -> None:
-        claims = self._orphans.setdefault(key, set())
+        claims = self._interrupted.setdefault(key, set())
         if run is not None:
             claims.add((run.run_id, run.fence))
 
@@ -241,7 +241,7 @@ class Worker:
 
     async def _find_abandoned(self) -> list[FoundThread]:
         """Runs without a worker that this one does not know yet, looking past those that it does."""
-        skip = set(self._left_alone)
+        skip = set(self._unreadable)
         store = self._context.log.store
         # without other processes to exclude, a run that was interrupted by the store is found again at once
         reserve_sec = RESERVE_SEC if store.is_shared else 0.0
@@ -260,7 +260,7 @@ class Worker:
             raise
         except Exception:
             log.exception("run %s cannot be resumed", thread.row.run_id)
-            self._left_alone.add(thread.row.run_id or "")
+            self._unreadable.add(thread.row.run_id or "")
             return False
         if run is None or run.run_id != thread.row.run_id:
             return False
@@ -303,18 +303,18 @@ class Worker:
         )
         return fence is not None
 
-    async def _adopt_orphans(self) -> int:
+    async def _resume_interrupted(self) -> int:
         """Continues runs that were dropped while the store was down."""
         adopted = 0
-        for key in list(self._orphans):
-            claims = self._orphans.pop(key)
+        for key in list(self._interrupted):
+            claims = self._interrupted.pop(key)
             try:
                 run = await self._context.log.last_run(*key)
                 if run is not None and run.active and self._is_own(run, claims):
                     adopted += await self._resume_run(run)
             except StoreDown:
                 # a claim that was tried just now may have been stored as well
-                self._orphans.setdefault(key, set()).update(claims)
+                self._interrupted.setdefault(key, set()).update(claims)
                 raise
         return adopted
 
@@ -419,7 +419,7 @@ class Worker:
             raise
         except Exception:
             log.exception("run %s cannot be ended and is left alone", run.run_id)
-            self._left_alone.add(run.run_id)
+            self._unreadable.add(run.run_id)
 
 
 async def _supervise(watch: Callable[[], Awaitable[None]]) -> None:

@@ -212,7 +212,7 @@ async def _check(on: Stage, run: Run, heard: list[Event]) -> None:
     assert (await on.stored(run)).state is RunState.DONE
 
     async def nothing_is_in_doubt() -> bool:
-        return not on.service.worker._orphans
+        return not on.service.worker._interrupted
 
     await comes_true(nothing_is_in_doubt)
 
