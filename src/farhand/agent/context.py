@@ -74,10 +74,10 @@ class AgentContext:
         if self.choose_tools is not None:
             toolbox = await choose_toolbox(toolbox, self.choose_tools, context)
             self.remember(toolbox)
-        known = await self._find_brought(context, brought) if brought else ()
+        known = await self._find_request_tools(context, brought) if brought else ()
         return OfferedTools(context.owner, toolbox, self.sources, known, self.request_tools)
 
-    async def _find_brought(self, context: Context, versions: Sequence[str]) -> list[Tool]:
+    async def _find_request_tools(self, context: Context, versions: Sequence[str]) -> list[Tool]:
         tools = [await self.log.get_tool(version) for version in versions]
         if None in tools:
             # a run continues before its start is durable; the tools are stored with it

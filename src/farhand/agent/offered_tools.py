@@ -101,13 +101,13 @@ class OfferedTools:
         home = next((source for source in self._sources if source.get(self._owner, tool.name)), None)
         if home is not None:
             return home.asks(tool, input)
-        return tool.may_ask if tool not in self._brought else self._asks_brought(tool, input)
+        return tool.may_ask if tool not in self._brought else self._asks_for_request_tool(tool, input)
 
     def _of_client(self, name: str) -> Tool | None:
         found = (source.get(self._owner, name) for source in self._sources)
         return next((tool for tool in found if tool is not None), None)
 
-    def _asks_brought(self, tool: Tool, input: dict[str, object]) -> bool:
+    def _asks_for_request_tool(self, tool: Tool, input: dict[str, object]) -> bool:
         policy = self._policy.approval
         if isinstance(policy, str):
             return policy == "always"
@@ -140,7 +140,7 @@ class Summaries:
         return None if declared is None else declared.summarize(output)
 
 
-def admit_brought(descriptions: Sequence[ToolDescription], own: OfferedTools) -> tuple[Tool, ...]:
+def admit_request_tools(descriptions: Sequence[ToolDescription], own: OfferedTools) -> tuple[Tool, ...]:
     """The request tools that are accepted. Raises `Malformed` for an invalid tool, which rejects the whole
     request. A tool with the name of one of our frontend tools is that tool, with the client's handler."""
     if len(descriptions) > MAX_REQUEST_TOOLS:

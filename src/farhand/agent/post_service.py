@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from farhand.agent.attachments import store_message
 from farhand.agent.context import AgentContext
-from farhand.agent.offered_tools import ToolDescription, admit_brought
+from farhand.agent.offered_tools import ToolDescription, admit_request_tools
 from farhand.agent.post_content import (
     Post,
     PostedMessage,
@@ -79,7 +79,7 @@ class Posts:
         if not tools:
             return ()
         person = Context(owner=principal.owner, claims=principal.claims)
-        return admit_brought(tools, await self._context.offered(person))
+        return admit_request_tools(tools, await self._context.offered(person))
 
     async def take(self, principal: Principal, post: Post) -> PostedTurn:
         """Decides what the post means. `Unanswered`, `Busy`, `NotFound` and `Malformed` say why it cannot be

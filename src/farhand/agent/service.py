@@ -142,7 +142,7 @@ class AgentService:
         ready = asyncio.Event()
         # the only task outside a group: it owns the group that all others live in
         self._serving = asyncio.create_task(self.worker.serve(ready))  # noqa: TID251
-        self._serving.add_done_callback(self._say_why_it_ended)
+        self._serving.add_done_callback(self._log_end)
         self._serving.add_done_callback(lambda _: ready.set())
         await ready.wait()
         self._check_that_it_works()
@@ -391,7 +391,7 @@ class AgentService:
                 "This server has stopped working on runs.", hint="See its log for the reason; restart it."
             )
 
-    def _say_why_it_ended(self, serving: asyncio.Task[None]) -> None:
+    def _log_end(self, serving: asyncio.Task[None]) -> None:
         if self.worker.stopped or serving.cancelled():
             return
         log.critical("the agent service stopped unexpectedly", exc_info=serving.exception())

@@ -10,7 +10,7 @@ from farhand.agent.offered_tools import (
     OfferedTools,
     RequestTools,
     ToolDescription,
-    admit_brought,
+    admit_request_tools,
 )
 from farhand.agent.start_run import Asker
 from farhand.core.decide import runs
@@ -47,7 +47,7 @@ def _names(moment: Moment) -> str:
 
 
 def test_a_brought_tool_runs_in_the_frontend_and_its_schema_is_foreign() -> None:
-    [shown] = admit_brought([SHOW], _own(add))
+    [shown] = admit_request_tools([SHOW], _own(add))
     assert (shown.name, shown.executor, shown.is_foreign) == ("show_chart", Executor.FRONTEND, True)
 
 
@@ -59,7 +59,7 @@ def test_the_name_of_a_server_tool_is_left_out_and_that_of_a_frontend_tool_means
         ToolDescription("add", "Steal.", {"type": "object"}),
         ToolDescription("open_url", "Mine.", {"type": "object"}),
     ]
-    assert admit_brought(theirs, _own(add, open_url)) == ()
+    assert admit_request_tools(theirs, _own(add, open_url)) == ()
     assert "ignoring request tool add" in caplog.text
 
 
@@ -76,11 +76,11 @@ def test_the_name_of_a_server_tool_is_left_out_and_that_of_a_frontend_tool_means
 )
 def test_what_cannot_be_a_tool_is_refused(bad: list[ToolDescription], why: str) -> None:
     with pytest.raises(Malformed, match=why):
-        admit_brought(bad, _own())
+        admit_request_tools(bad, _own())
 
 
 def test_the_policy_for_brought_tools_decides_and_in_doubt_a_person_is_asked() -> None:
-    [shown] = admit_brought([SHOW], _own())
+    [shown] = admit_request_tools([SHOW], _own())
 
     def only_secrets(tool: Tool, input: dict[str, object]) -> bool:
         return input["of"] == "secrets"
@@ -102,7 +102,7 @@ async def test_a_run_keeps_what_it_brought_at_the_next_server(successors: Machin
         return _names(moment) if moment.results else Ask("show_chart", {"of": "sales"})
 
     before = await successors.boot(names, add)
-    brought = admit_brought([SHOW], _own(add))
+    brought = admit_request_tools([SHOW], _own(add))
     message = UserMessage("m1", (Text("show"),))
     started = await before.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(brought=brought))
     await before.told(started.run, RunParked)
@@ -116,10 +116,10 @@ async def test_a_brought_schema_that_is_heavy_holds_up_nobody(stage: MakeStage) 
     doubled = {f"d{each}": {"allOf": [{"$ref": f"#/$defs/d{each + 1}"}] * 2} for each in range(30)}
     heavy = {"type": "object", "$ref": "#/$defs/d0", "$defs": {**doubled, "d30": {}}}
     with pytest.raises(Malformed, match="10000 subschemas"):
-        admit_brought([ToolDescription("heavy", "x", heavy)], _own())
+        admit_request_tools([ToolDescription("heavy", "x", heavy)], _own())
     numbers = {"type": "array", "items": {"multipleOf": 1e-9}}
     slow = ToolDescription("slow", "x", {"type": "object", "properties": {"n": numbers}})
-    brought = admit_brought([slow], _own())
+    brought = admit_request_tools([slow], _own())
     on = await stage([Ask("slow", {"n": [1.5] * 2_000}), "Too much."])
     message = UserMessage("m1", (Text("show"),))
     started = await on.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(brought=brought))
@@ -137,7 +137,7 @@ async def test_a_brought_schema_is_weighed_at_the_next_server_as_well(
     slow = ToolDescription("slow", "x", {"type": "object", "properties": {"n": numbers}})
     script = asking(Ask("show_chart", {"of": "sales"}), Ask("slow", {"n": [1.5] * 2_000}))
     before = await successors.boot(script)
-    asker = Asker(brought=admit_brought([SHOW, slow], _own()))
+    asker = Asker(brought=admit_request_tools([SHOW, slow], _own()))
     message = UserMessage("m1", (Text("show"),))
     run = (await before.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=asker)).run
     await before.told(run, RunParked)
@@ -148,7 +148,7 @@ async def test_a_brought_schema_is_weighed_at_the_next_server_as_well(
 
 async def test_a_later_request_replaces_what_was_brought_from_the_next_step_on(stage: MakeStage) -> None:
     on = await stage([Ask("show_chart", {"of": "sales"}), _names], add)
-    first, second = admit_brought([SHOW], _own(add)), admit_brought([PLAY], _own(add))
+    first, second = admit_request_tools([SHOW], _own(add)), admit_request_tools([PLAY], _own(add))
     message = UserMessage("m1", (Text("show"),))
     started = await on.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(brought=first))
     run_id = started.run.run_id
