@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ROOT / "src" / "farhand"
 SMALL = 60
 FACE_FILES = {"shapes", "decode", "encode", "routes"}
-"""Every face has these four, however small."""
+"""A face that is a package has these four, however small; the smallest faces are modules."""
 
 
 def main() -> None:

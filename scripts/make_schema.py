@@ -17,12 +17,12 @@ import msgspec
 from farhand.core.call import Phase
 from farhand.core.outcome import Outcome
 from farhand.core.tool import Executor
+from farhand.faces import events
+from farhand.faces import files as files_wire
 from farhand.faces.ack import shapes as ack
 from farhand.faces.agui import shapes as agui
 from farhand.faces.awaiting import shapes as awaiting
 from farhand.faces.client_tools import shapes as client_tools
-from farhand.faces.events import shapes as events
-from farhand.faces.files import shapes as files_wire
 from farhand.faces.inspector import shapes as inspector
 from farhand.faces.threads import shapes as threads
 from farhand.faces.ui_stream import shapes as ui_stream

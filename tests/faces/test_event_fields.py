@@ -41,7 +41,7 @@ from farhand.core.outcome import Failure
 from farhand.core.position import Entry, Happening, News
 from farhand.core.run import RunState, Usage
 from farhand.core.tool import Executor
-from farhand.faces.events.encode import encode_news
+from farhand.faces.events import encode_news
 from farhand.faces.inspector.event_text import event_json, event_line
 from farhand.faces.inspector.redaction import redact_entries
 from farhand.wire.json_writer import encode

@@ -21,7 +21,7 @@ from farhand.faces.awaiting.encode import AwaitingEncoder, StreamStart
 from farhand.faces.awaiting.shapes import Format, MetaInit
 from farhand.faces.base import STREAM_HEADERS, RunEncoder
 from farhand.faces.client_tools.encode import encode_items
-from farhand.faces.events.encode import encode_news
+from farhand.faces.events import encode_news
 from farhand.faces.inspector.encode import CallFrame, EncodeCall, RecordedCall, WireEncoder
 from farhand.faces.inspector.routes import ServerDetails
 from farhand.faces.ui_stream.encode import Chunks, UiStreamEncoder

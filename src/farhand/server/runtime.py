@@ -25,8 +25,8 @@ from farhand.faces.agui.routes import agui_face
 from farhand.faces.awaiting.routes import awaiting_face
 from farhand.faces.base import Face
 from farhand.faces.client_tools.routes import client_tools_face
-from farhand.faces.events.routes import events_face
-from farhand.faces.files.routes import files_face
+from farhand.faces.events import events_face
+from farhand.faces.files import files_face
 from farhand.faces.inspector.routes import inspector_face
 from farhand.faces.threads.routes import threads_face
 from farhand.faces.ui_stream.routes import ui_stream_face

@@ -15,7 +15,7 @@ from starlette.requests import HTTPConnection
 from farhand.core.file import PIECE_BYTES, StoredFile, clean_name
 from farhand.core.principal import LOCAL, Principal
 from farhand.core.settings import Limits, Settings
-from farhand.faces.files.encode import headers_of
+from farhand.faces.files import headers_of
 from tests.faces.conftest import Serve
 from tests.faces.files.uploads import PNG, connect, people, told, uploaded
 from tests.faces.ui_stream.agents import Scene

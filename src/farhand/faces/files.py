@@ -1,22 +1,37 @@
-"""Endpoints of files: upload, and download by the owner alone."""
+"""Files that are too big for a result: uploaded once, then referred to, and downloaded by their owner alone.
+
+Downloads are never displayed as a page, and always have a safe name.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
+from urllib.parse import quote, unquote_to_bytes
 
+from msgspec import Struct
+
+from farhand.agent.files import Label
 from farhand.agent.service import AgentService
-from farhand.core.file import PIECE_BYTES, StoredFile
-from farhand.errors import NotFound
+from farhand.core.file import PIECE_BYTES, UNNAMED, StoredFile, clean_name, media_type_of
+from farhand.errors import Malformed, NotAllowed, NotFound, WrongType
 from farhand.faces.base import Face, Media, Parameter, Request, Route
-from farhand.faces.files.decode import decode_label
-from farhand.faces.files.encode import encode_uploaded, headers_of
-from farhand.faces.files.shapes import UploadedFile
-from farhand.wire.http import read_pieces
+from farhand.wire.http import Header, declared_length, read_pieces, require_unencoded
+from farhand.wire.json_writer import encode
 
+NAME_AT_MOST = 4096
 SCOPE = "chat|answer|client"
 """Anyone who may chat, answer a call or run a tool elsewhere may need a file for it."""
+
+
+class UploadedFile(Struct):
+    """The answer to an upload; a result may contain it as it is."""
+
+    ref: str
+    name: str
+    type: str
+    size: int
 
 
 def files_face(service: AgentService) -> Face:
@@ -58,7 +73,7 @@ class _Endpoints:
             within=self._limits.body_within_sec,
         )
         file = await self._files.receive(request.owner, label, pieces)
-        await request.reply(201, encode_uploaded(file))
+        await request.reply(201, encode(UploadedFile(file.ref, file.name, file.media_type, file.size)))
 
     async def download(self, request: Request) -> None:
         """Download a file."""
@@ -103,3 +118,60 @@ class _Endpoints:
         # a reader that reads nothing must not hold a connection forever
         async with asyncio.timeout(self._limits.stalled_after_sec):
             await request.exchange.send({"type": "http.response.body", "body": body, "more_body": more})
+
+
+def decode_label(headers: Iterable[Header]) -> Label:
+    heads = dict(headers)
+    require_unencoded(heads.items())
+    if not heads.get(b"x-farhand", b"").strip():
+        # an HTML form of another site can send any body, but no custom header
+        raise NotAllowed("An upload needs the header X-Farhand.", hint="Send X-Farhand: 1.")
+    media_type = media_type_of(heads.get(b"content-type", b"").decode("latin-1"))
+    if media_type is None:
+        raise WrongType("An upload needs a media type.", hint="Send for example Content-Type: image/png.")
+    return Label(_name(heads.get(b"x-file-name")), media_type, declared_length(heads.items()))
+
+
+def _name(header: bytes | None) -> str:
+    if header is None:
+        return UNNAMED
+    if len(header) > NAME_AT_MOST:
+        raise Malformed(f"X-File-Name is longer than {NAME_AT_MOST} bytes.")
+    try:
+        return clean_name(unquote_to_bytes(header.decode("ascii")).decode())
+    except UnicodeDecodeError:
+        raise Malformed(
+            "X-File-Name is not percent-encoded UTF-8.", hint="Send encodeURIComponent(file.name)."
+        ) from None
+
+
+def headers_of(file: StoredFile) -> list[Header]:
+    return [
+        (b"content-type", _served_type(file.media_type).encode()),
+        (b"content-length", b"%d" % file.size),
+        (b"content-disposition", _disposition(file.name)),
+        *_SAFE,
+    ]
+
+
+_SAFE: tuple[Header, ...] = (
+    (b"x-content-type-options", b"nosniff"),
+    # even if a browser ignores the attachment header, no script runs and no frame embeds it
+    (b"content-security-policy", b"default-src 'none'; sandbox; frame-ancestors 'none'"),
+    (b"cross-origin-resource-policy", b"same-site"),
+    (b"referrer-policy", b"no-referrer"),
+    # the next user of this browser may be somebody else
+    (b"cache-control", b"private, no-store"),
+)
+
+_ACTIVE = ("html", "svg", "xml", "script")
+
+
+def _served_type(media_type: str) -> str:
+    """A type that a browser could run as a page or a script becomes plain bytes."""
+    return "application/octet-stream" if any(word in media_type for word in _ACTIVE) else media_type
+
+
+def _disposition(name: str) -> bytes:
+    plain = "".join(char if char.isascii() and char not in '"\\%' else "_" for char in name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}".encode()
