@@ -9,12 +9,10 @@ from __future__ import annotations
 import asyncio
 import os
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, ClassVar, Final, Generic, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 from urllib.parse import urlsplit
-
-from msgspec import Struct
 
 from farhand.errors import BadSetting, ModelFault, not_installed
 from farhand.models.error_messages import AnswerFailed, ProviderError, model_fault, stream_cut
@@ -32,7 +30,7 @@ from farhand.models.settings import (
     check_timeout,
     request_options,
 )
-from farhand.models.sse_reader import SseEvent, SseReader
+from farhand.models.sse_reader import SseReader
 
 try:
     import anyio
@@ -53,63 +51,6 @@ create_chat = AsyncCompletions.create
 create_response = AsyncResponses.create
 CONNECTION_LOST = (httpx2.HTTPError, httpx2.StreamError, ssl.SSLError, anyio.EndOfStream)
 """Raised while an answer is read. The last two are TLS errors that the HTTP client does not wrap."""
-
-
-class Server(Struct, frozen=True):
-    """The address and the key of a model; those that are None come from the environment."""
-
-    api_key: str | None = None
-    base_url: str | None = None
-    max_retries: int = MAX_RETRIES
-    timeout_sec: float = TIMEOUT_SEC
-
-    def connection(self) -> ProviderConnection[openai.AsyncOpenAI]:
-        key, address = self._key, self._address
-        if not key and not address:
-            raise BadSetting(
-                "OpenAI requires a key.",
-                hint=f"Set {KEY}; for a server of your own, set {ADDRESS} or base_url.",
-            )
-        if address:
-            check_base_url(address, "base_url" if self.base_url else ADDRESS)
-        if key:
-            check_key(key, "api_key" if self.api_key else KEY)
-
-        def make() -> openai.AsyncOpenAI:
-            options = client_options(self.label, self.max_retries)
-            return openai.AsyncOpenAI(
-                api_key=key or _NO_KEY,
-                base_url=address or None,
-                max_retries=self.max_retries,
-                timeout=openai.Timeout(self.timeout_sec, connect=min(self.timeout_sec, CONNECT_SEC)),
-                http_client=openai.DefaultAsyncHttpxClient(**options),
-            )
-
-        try:
-            return ProviderConnection(make, openai.AsyncOpenAI.close)
-        except (openai.OpenAIError, *SETUP_ERRORS) as error:
-            raise BadSetting(f"OpenAI's library cannot be set up: {error}") from error
-
-    @property
-    def has_key(self) -> bool:
-        return bool(self._key)
-
-    @property
-    def label(self) -> str:
-        """Its name in error messages."""
-        address = urlsplit(self._address or "")
-        if not address.hostname:
-            return "OpenAI"
-        # without the user and password that an address may contain
-        return f"the model server at {address.netloc.rpartition('@')[2]}"
-
-    @property
-    def _key(self) -> str | None:
-        return self.api_key or os.environ.get(KEY)
-
-    @property
-    def _address(self) -> str | None:
-        return self.base_url or os.environ.get(ADDRESS)
 
 
 class OpenAIModel(ProviderModel[openai.AsyncOpenAI]):
@@ -138,9 +79,34 @@ class OpenAIModel(ProviderModel[openai.AsyncOpenAI]):
     ) -> None:
         self._model = check_model(model, self.example)
         self._options = request_options(self._create, options, self._reserved)
-        self._server = Server(api_key, base_url, max_retries, check_timeout(timeout_sec))
-        connection = self._server.connection()
-        super().__init__(f"{self.provider}:{model}", self._server.label, connection)
+        timeout = openai.Timeout(check_timeout(timeout_sec), connect=min(timeout_sec, CONNECT_SEC))
+        key, address = api_key or os.environ.get(KEY), base_url or os.environ.get(ADDRESS)
+        if not key and not address:
+            raise BadSetting(
+                "OpenAI requires a key.",
+                hint=f"Set {KEY}; for a server of your own, set {ADDRESS} or base_url.",
+            )
+        if address:
+            check_base_url(address, "base_url" if base_url else ADDRESS)
+        if key:
+            check_key(key, "api_key" if api_key else KEY)
+        self._has_key = bool(key)
+        label = _label(address)
+
+        def client() -> openai.AsyncOpenAI:
+            return openai.AsyncOpenAI(
+                api_key=key or _NO_KEY,
+                base_url=address or None,
+                max_retries=max_retries,
+                timeout=timeout,
+                http_client=openai.DefaultAsyncHttpxClient(**client_options(label, max_retries)),
+            )
+
+        try:
+            connection = ProviderConnection(client, openai.AsyncOpenAI.close)
+        except (openai.OpenAIError, *SETUP_ERRORS) as error:
+            raise BadSetting(f"OpenAI's library cannot be set up: {error}") from error
+        super().__init__(f"{self.provider}:{model}", label, connection)
 
     # Any: each API has its own events
     def _read_events(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[Any, None]:
@@ -180,9 +146,18 @@ class OpenAIModel(ProviderModel[openai.AsyncOpenAI]):
                 words=words,
                 code=str(code),
                 wait_sec=wait_sec,
-                has_key=self._server.has_key,
+                has_key=self._has_key,
             )
         )
+
+
+def _label(address: str | None) -> str:
+    """The server's name in error messages."""
+    place = urlsplit(address or "")
+    if not place.hostname:
+        return "OpenAI"
+    # without the user and password that an address may contain
+    return f"the model server at {place.netloc.rpartition('@')[2]}"
 
 
 def answer_failed(error: object) -> AnswerFailed:
@@ -224,40 +199,21 @@ async def read_events(
     chunks: AsyncIterator[bytes], decode: Callable[[bytes], E | None]
 ) -> AsyncGenerator[E, None]:
     """The decoded data of each event, `[DONE]` included, without those that decode to None."""
-    reader = _EventReader(decode)
+    reader = SseReader()
     async for chunk in chunks:
-        for event in reader.feed(chunk):
-            yield event
-        if reader.is_done:
-            await _drain(chunks)
-            return
-    for event in reader.end():
-        yield event
-
-
-class _EventReader(Generic[E]):
-    def __init__(self, decode: Callable[[bytes], E | None]) -> None:
-        self.is_done = False
-        self._decode = decode
-        self._reader = SseReader()
-
-    def feed(self, chunk: bytes) -> Iterator[E]:
-        return self._read(self._reader.feed(chunk))
-
-    def end(self) -> Iterator[E]:
-        """Only `[DONE]` needs no blank line after it: any other event may be incomplete."""
-        last = self._reader.end()
-        return self._read([last] if last is not None and is_done(last.data) else [])
-
-    def _read(self, events: Iterable[SseEvent]) -> Iterator[E]:
-        for sent in events:
-            self.is_done = is_done(sent.data)
+        for sent in reader.feed(chunk):
             # proxies keep a connection open with empty events
-            event = self._decode(sent.data) if sent.data else None
+            event = decode(sent.data) if sent.data else None
             if event is not None:
                 yield event
-            if self.is_done:
+            if is_done(sent.data):
+                await _drain(chunks)
                 return
+    # only `[DONE]` needs no blank line after it: any other event may be incomplete
+    last = reader.end()
+    event = decode(last.data) if last is not None and is_done(last.data) else None
+    if event is not None:
+        yield event
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
