@@ -13,12 +13,15 @@ import math
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 
 from farhand.clock import SystemClock
 from farhand.models.error_messages import format_duration
+
+if TYPE_CHECKING:
+    import httpx2
 
 log = logging.getLogger("farhand.models")
 
@@ -58,32 +61,16 @@ def report_delay(sentence: str) -> None:
         listener.on_delay(sentence)
 
 
-class _Sent(Protocol):
-    @property
-    def headers(self) -> Mapping[str, str]: ...
-
-
-class _Answered(Protocol):
-    @property
-    def status_code(self) -> int: ...
-
-    @property
-    def headers(self) -> MutableMapping[str, str]: ...
-
-    @property
-    def request(self) -> _Sent: ...
-
-
 # Any: hooks for requests and for responses have different types
 def retry_hooks(provider: str, max_retries: int) -> dict[str, list[Callable[..., Any]]]:
     """Both hooks in the form that the HTTP client of a library takes."""
     return {"request": [request_hook(provider)], "response": [response_hook(provider, max_retries)]}
 
 
-def response_hook(provider: str, max_retries: int) -> Callable[[_Answered], Awaitable[None]]:
+def response_hook(provider: str, max_retries: int) -> Callable[[httpx2.Response], Awaitable[None]]:
     """A hook for the HTTP client of a library that sees every response before the library does."""
 
-    async def hook(answered: _Answered) -> None:
+    async def hook(answered: httpx2.Response) -> None:
         wait = retry_after_sec(answered.headers)
         _limit_wait(answered.headers, wait)
         if listener := _listener.get():
@@ -95,10 +82,10 @@ def response_hook(provider: str, max_retries: int) -> Callable[[_Answered], Awai
     return hook
 
 
-def request_hook(provider: str) -> Callable[[_Sent], Awaitable[None]]:
+def request_hook(provider: str) -> Callable[[httpx2.Request], Awaitable[None]]:
     """A hook that sees every request before it is sent: nothing else reports a failed connection."""
 
-    async def hook(sent: _Sent) -> None:
+    async def hook(sent: httpx2.Request) -> None:
         listener = _listener.get()
         if listener is None:
             return
@@ -138,7 +125,7 @@ def _limit_wait(headers: MutableMapping[str, str], wait: float | None) -> None:
         headers["retry-after"] = f"{wait:.3f}"
 
 
-def _will_retry(answered: _Answered, max_retries: int) -> bool:
+def _will_retry(answered: httpx2.Response, max_retries: int) -> bool:
     """True if the library will retry; it counts its tries in a header."""
     advice = answered.headers.get("x-should-retry")
     # a response that is not an error is never retried, whatever its header says
@@ -148,7 +135,7 @@ def _will_retry(answered: _Answered, max_retries: int) -> bool:
     return passing and _tries(answered.request) < max_retries
 
 
-def _tries(sent: _Sent) -> int:
+def _tries(sent: httpx2.Request) -> int:
     """How often the request was sent before."""
     tried = sent.headers.get("x-stainless-retry-count", "0")
     return int(tried) if tried.isdigit() else 0
