@@ -39,7 +39,7 @@ from farhand.faces.event_fields import is_public
 
 MASK = "••••••••"
 SLICE_CHARS = 16 * 1024
-"""Characters that one match attempt sees, unless a match extends beyond them."""
+"""Characters that one match attempt sees, unless a match extends beyond them; more than two overlaps."""
 OVERLAP = 512
 """More than any pattern needs to begin a match: a secret at the end of a slice is found in the next one."""
 
@@ -60,11 +60,11 @@ def redact(value: object) -> object:
             return value
 
 
-def redact_text(text: str, *, slice_of: int = SLICE_CHARS) -> str:
-    """The same text, with every secret in it replaced. A slice must be longer than two overlaps."""
-    text = _without_private_keys(text, slice_of)
+def redact_text(text: str) -> str:
+    """The same text, with every secret in it replaced."""
+    text = _without_private_keys(text)
     for pattern, instead in _PATTERNS:
-        text = _replaced(pattern, instead, text, slice_of)
+        text = _replaced(pattern, instead, text)
     return text
 
 
@@ -127,11 +127,11 @@ _PATTERNS: tuple[tuple[re.Pattern[str], _Instead], ...] = (
 )
 
 
-def _without_private_keys(text: str, slice_of: int) -> str:
+def _without_private_keys(text: str) -> str:
     """Removes each key from its first line to its last, or to the end of the text."""
     kept: list[str] = []
     after = 0
-    for found in _matches(_PRIVATE_KEY, text, slice_of):
+    for found in _matches(_PRIVATE_KEY, text):
         if found.start() < after:
             continue
         kept += [text[after : found.start()], MASK]
@@ -140,26 +140,26 @@ def _without_private_keys(text: str, slice_of: int) -> str:
     return "".join([*kept, text[after:]])
 
 
-def _replaced(pattern: re.Pattern[str], instead: _Instead, text: str, slice_of: int) -> str:
+def _replaced(pattern: re.Pattern[str], instead: _Instead, text: str) -> str:
     """Like `pattern.sub`, slice by slice."""
     kept: list[str] = []
     after = 0
-    for found in _matches(pattern, text, slice_of):
+    for found in _matches(pattern, text):
         words = found.expand(instead) if isinstance(instead, str) else instead(found)
         kept += [text[after : found.start()], words]
         after = found.end()
     return "".join([*kept, text[after:]])
 
 
-def _matches(pattern: re.Pattern[str], text: str, slice_of: int) -> Iterator[re.Match[str]]:
+def _matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
     """Like `pattern.finditer`, but with a slice of the text at a time."""
-    start, end = 0, slice_of
+    start, end = 0, SLICE_CHARS
     while True:
         found = pattern.search(text, start, end)
         if end < len(text) and (found is None or found.start() >= end - OVERLAP):
             # a match that begins this late may need text after the slice: the next slice finds it
             start = max(start, end - OVERLAP)
-            end = start + slice_of
+            end = start + SLICE_CHARS
         elif found is None:
             return
         elif end < len(text) and found.end() == end:
@@ -168,7 +168,7 @@ def _matches(pattern: re.Pattern[str], text: str, slice_of: int) -> Iterator[re.
         else:
             yield found
             start = found.end()
-            end = start + slice_of
+            end = start + SLICE_CHARS
 
 
 def _hidden(value: object) -> object:
@@ -228,22 +228,22 @@ def redact_news(news: News) -> News:
 def redact_event(event: H) -> H:
     match event:
         case InputAdded(text=text):
-            return _changed(event, text=_masked_json(text))
+            return replace(event, text=_masked_json(text))
         case CallRejected():
-            return _changed(event, input=redact(event.input), **_words(event))
+            return replace(event, input=redact(event.input), **_words(event))
         case CallOpened() | ApprovalAnswered():
             approval = None if event.approval is None else _masked_approval(event.approval)
-            return _changed(event, input=redact(event.input), approval=approval)
+            return replace(event, input=redact(event.input), approval=approval)
         case CallSettled(outcome=outcome):
-            return _changed(event, outcome=redact_outcome(outcome))
+            return replace(event, outcome=redact_outcome(outcome))
         case _:
             # every other event: its texts are redacted, too
-            return _changed(event, **_words(event))
+            return replace(event, **_words(event))
 
 
 def redact_call(call: Call) -> Call:
     outcome = None if call.outcome is None else redact_outcome(call.outcome)
-    return _changed(
+    return replace(
         call,
         input=redact(call.input),
         outcome=outcome,
@@ -254,7 +254,7 @@ def redact_call(call: Call) -> Call:
 
 
 def redact_step(message: AssistantMessage) -> AssistantMessage:
-    return _changed(message, parts=tuple(_masked_part(part) for part in message.parts))
+    return replace(message, parts=tuple(_masked_part(part) for part in message.parts))
 
 
 def redact_outcome(outcome: Outcome) -> Outcome:
@@ -264,31 +264,24 @@ def redact_outcome(outcome: Outcome) -> Outcome:
         case TimedOut():
             return outcome
         case Failure() | Denied() | Cancelled():
-            return _changed(outcome, **_words(outcome))
+            return replace(outcome, **_words(outcome))
 
 
 def _masked_approval(approval: Approval) -> Approval:
     answer = approval.answer
     if answer is not None:
-        answer = _changed(answer, reason=redact_text(answer.reason), input=redact(answer.input))
-    return _changed(approval, answer=answer, asked_input=redact(approval.asked_input))
+        answer = replace(answer, reason=redact_text(answer.reason), input=redact(answer.input))
+    return replace(approval, answer=answer, asked_input=redact(approval.asked_input))
 
 
 def _masked_part(part: Part) -> Part:
     match part:
         case ToolCallPart(input=input):
-            return _changed(part, input=redact(input))
+            return replace(part, input=redact(input))
         case Said(text=text) | Thought(text=text) | Note(text=text):
-            return _changed(part, text=redact_text(text))
+            return replace(part, text=redact_text(text))
         case File():
             return part
-
-
-S = TypeVar("S", bound=Struct)
-
-
-def _changed(record: S, **changes: object) -> S:
-    return replace(record, **changes)
 
 
 def _words(record: Struct) -> dict[str, object]:
