@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from types import CodeType
@@ -106,15 +106,9 @@ class Fail(Struct, frozen=True):
 ScriptItem: TypeAlias = str | Say | Think | Ask | Begin | Fail | Stop
 Step: TypeAlias = ScriptItem | Sequence[ScriptItem]
 """What a model does before results come back: `[Say("Let me look."), Ask("get_weather")]`."""
-Cut: TypeAlias = Callable[[str], Iterable[str]]
 
 _ITEMS = (str, Say, Think, Ask, Begin, Fail, Stop)
 _WORD = re.compile(r"\S+\s*|\s+")
-
-
-def by_words(text: str) -> list[str]:
-    """The default deltas of a text: one for each word, with the white space after it."""
-    return _WORD.findall(text)
 
 
 def items_of(step: object) -> tuple[ScriptItem, ...]:
@@ -137,8 +131,7 @@ def items_of(step: object) -> tuple[ScriptItem, ...]:
 class StepPlayer:
     """Turns the items of one step into events: numbers its calls and knows how it ends."""
 
-    def __init__(self, cut: Cut) -> None:
-        self._cut = cut
+    def __init__(self) -> None:
         self._calls = 0
         self._reason: StopReason = "end"
         self._stop: Stop | None = None
@@ -147,9 +140,9 @@ class StepPlayer:
         """The events of an item, in order. A `Stop` yields nothing here: it comes last."""
         match item:
             case str() | Say():
-                yield from map(TextDelta, self._pieces(item if isinstance(item, str) else item.text))
+                yield from map(TextDelta, _deltas(item if isinstance(item, str) else item.text))
             case Think():
-                yield from map(ReasoningDelta, self._pieces(item.text))
+                yield from map(ReasoningDelta, _deltas(item.text))
                 if item.echo is not None:
                     yield ReasoningDone(item.echo)
             case Ask() | Begin():
@@ -169,7 +162,7 @@ class StepPlayer:
         index, self._calls = self._calls, self._calls + 1
         yield CallStart(index, item.tool, item.id)
         text = item.input if isinstance(item.input, str) else _json(item)
-        for piece in self._pieces(text):
+        for piece in _deltas(text):
             yield InputDelta(index, piece)
         if isinstance(item, Begin):
             self._reason = "length"
@@ -178,8 +171,10 @@ class StepPlayer:
         if self._reason == "end":
             self._reason = "calls"
 
-    def _pieces(self, text: str | Sequence[str]) -> Iterable[str]:
-        return self._cut(text) if isinstance(text, str) else text
+
+def _deltas(text: str | Sequence[str]) -> Sequence[str]:
+    """One for each word, with the white space after it, unless the script says where to cut."""
+    return _WORD.findall(text) if isinstance(text, str) else text
 
 
 def _json(item: Ask | Begin) -> str:
@@ -354,7 +349,6 @@ class ScriptedModel:
         script: A function from a `Moment` to the next step (it may be async, or an async generator of
             items), or a list of steps and functions, played one per request.
         delay: Seconds before each delta of an item without a delay of its own.
-        cut: How a text becomes deltas; `list` gives single characters.
         keep_prompts: How many of the newest prompts are kept in `prompts`.
     """
 
@@ -363,24 +357,20 @@ class ScriptedModel:
         script: Script | Sequence[Step | Script],
         *,
         delay: float = 0.0,
-        cut: Cut = by_words,
         keep_prompts: int = 100,
     ) -> None:
         self.name = "scripted"
         self._script = script if callable(script) else _InOrder(script)
         self._delay = delay
-        self._cut = cut
         self._prompts: deque[Prompt] = deque(maxlen=keep_prompts)
 
     @classmethod
-    def from_yaml(
-        cls, source: str | Path, *, delay: float = 0.0, cut: Cut = by_words, keep_prompts: int = 100
-    ) -> ScriptedModel:
+    def from_yaml(cls, source: str | Path, *, delay: float = 0.0, keep_prompts: int = 100) -> ScriptedModel:
         """From a file (a `Path`, or a `str` of one line) or from YAML text."""
         # a script in Python needs no YAML reader, which takes longest to import
         from farhand.models.scripted.yaml_reader import read_script  # noqa: PLC0415
 
-        return cls(read_script(source), delay=delay, cut=cut, keep_prompts=keep_prompts)
+        return cls(read_script(source), delay=delay, keep_prompts=keep_prompts)
 
     @property
     def prompts(self) -> list[Prompt]:
@@ -393,7 +383,7 @@ class ScriptedModel:
             msgspec.structs.replace(prompt, messages=tuple(prompt.messages), tools=tuple(prompt.tools))
         )
         check_history(prompt.messages)
-        player = StepPlayer(self._cut)
+        player = StepPlayer()
         async with aclosing(self._items(prompt)) as items:
             async for item in items:
                 delay = self._delay_of(item)

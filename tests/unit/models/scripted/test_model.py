@@ -174,11 +174,9 @@ async def test_a_fault_of_a_script_names_the_function_its_file_and_its_line() ->
         await collect(ScriptedModel([forgetful]), Talk("go"))
 
 
-async def test_deltas_can_be_given_one_by_one_or_cut_by_a_function() -> None:
+async def test_deltas_can_be_given_one_by_one() -> None:
     pieces = await collect(ScriptedModel([Say(["Hel", "lo"])]), Talk("go"))
-    cut = await collect(ScriptedModel(["Hi!"], cut=list), Talk("go"))
     assert pieces[:-1] == [TextDelta("Hel"), TextDelta("lo")]
-    assert cut[:-1] == [TextDelta("H"), TextDelta("i"), TextDelta("!")]
 
 
 @pytest.mark.parametrize("text", ["", " ", " two  blanks\nand lines\n", "one"])
