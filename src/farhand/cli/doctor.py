@@ -10,7 +10,6 @@ from http.client import HTTPException, HTTPResponse
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal, NamedTuple
 
-import msgspec
 import typer
 from msgspec import Struct
 from rich.console import Console
@@ -44,7 +43,7 @@ def examine(to: ServerOptions, *, store: str | None) -> None:
     """Runs all checks and prints them. Exits with code 1 if a check fails."""
     findings = list(_check_all(store, to.url, to.token))
     if to.as_json:
-        print_json(msgspec.to_builtins(findings))
+        print_json(findings)
     else:
         for finding in findings:
             _print(finding)

@@ -106,7 +106,7 @@ def _explain_hook(url: str) -> BadSetting:
 
 def _show(purged: PurgeReport, *, as_json: bool) -> None:
     if as_json:
-        print_json(msgspec.to_builtins(purged))
+        print_json(purged)
         return
     day = datetime.fromtimestamp(purged.before, UTC).strftime("%Y-%m-%d %H:%M UTC")
     title = f"{'would remove' if purged.dry_run else 'removed'} everything that ended before {day}"

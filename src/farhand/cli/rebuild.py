@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import sys
 
-import msgspec
 import typer
 
 from farhand.cli.console import print_error, print_facts
@@ -64,7 +63,7 @@ def _show(rebuilt: Rebuilt, *, dry_run: bool, as_json: bool) -> None:
             for each in rebuilt.left_out
         ]
         counts = {"threads": rebuilt.threads, "rows": rebuilt.rows, "dryRun": dry_run}
-        print_json(msgspec.to_builtins({**counts, "skipped": skipped}))
+        print_json({**counts, "skipped": skipped})
         return
     for each in rebuilt.left_out:
         print_error(f"thread {each.thread_id} of {each.owner.tenant}/{each.owner.subject}: {each.reason}")

@@ -44,8 +44,7 @@ def call(
     """Call a tool and print its result."""
     from farhand.cli.remote import requests
 
-    wanted = requests.ToolCall(tool, input, within, request_id, session)
-    requests.call(wanted, server)
+    requests.call(tool, input, server, within=within, request_id=request_id, session=session)
 
 
 @with_options

@@ -33,27 +33,24 @@ Json = Any
 LONGEST_CALL_SEC = 86_400
 
 
-class ToolCall(NamedTuple):
-    """A call of a tool, as it was typed."""
-
-    tool: str
-    input: str
-    within: float | None
-    request_id: str | None
-    session: str | None
-
-
-def call(wanted: ToolCall, server: ServerOptions) -> None:
-    tool, within = wanted.tool, wanted.within
-    given = parse_argument(wanted.input, "The input")
+def call(
+    tool: str,
+    input: str,
+    server: ServerOptions,
+    *,
+    within: float | None,
+    request_id: str | None,
+    session: str | None,
+) -> None:
+    given = parse_argument(input, "The input")
     if not isinstance(given, dict):
         raise BadSetting("The input is not a JSON object.", hint="""Write '{"name": "value"}'.""")
     if within is not None and not 0 < within <= LONGEST_CALL_SEC:
         raise BadSetting(f"--timeout must be a number of seconds up to {LONGEST_CALL_SEC}, not {within}.")
     body: dict[str, object] = {"toolID": tool, "input": given}
     # progress events carry the id of the request
-    request_id = wanted.request_id or SystemClock().fresh("cli")
-    named = {"requestID": request_id, "sessionID": wanted.session, "timeout": within and within * 1000}
+    request_id = request_id or SystemClock().fresh("cli")
+    named = {"requestID": request_id, "sessionID": session, "timeout": within and within * 1000}
     body |= {name: value for name, value in named.items() if value is not None}
     to = remote_server(server.url, server.token)
     with _exit_if_refused(server, too_late=504), show_progress(tool, to, request_id):
