@@ -62,26 +62,19 @@ class AppConfig:
         return not self.auth.has_hook if chosen is None else chosen
 
 
+@dataclass(frozen=True)
 class Runtime:
     """A started app."""
 
-    def __init__(
-        self,
-        service: AgentService,
-        sessions: ClientSessions,
-        faces: Sequence[Face],
-        router: ASGIApp,
-        opened: AsyncExitStack,
-    ) -> None:
-        self.service = service
-        self.sessions = sessions
-        self.faces = faces
-        self.router = router
-        self._opened = opened
+    service: AgentService
+    sessions: ClientSessions
+    faces: Sequence[Face]
+    router: ASGIApp
+    opened: AsyncExitStack
 
     async def close(self) -> None:
         """Closes everything in the reverse order of its opening."""
-        await self._opened.aclose()
+        await self.opened.aclose()
 
 
 async def open_runtime(

@@ -86,15 +86,6 @@ class WireEncoder(Struct, frozen=True):
     encode: EncodeCall
 
 
-class ServerFacts(Struct, frozen=True):
-    """What a page shows about the server, next to a run. `price` is that of the model, for a million tokens
-    in and out."""
-
-    model: str
-    store: str
-    price: tuple[float, float] | None = None
-
-
 class RecordedRun(Struct, frozen=True, kw_only=True):
     """A run with its journal, and what was observed outside the journal."""
 
@@ -128,12 +119,13 @@ def encode_page(rows: list[InspectedRunRow], following: str | None) -> bytes:
     return encode(InspectedRuns(rows, following if following is not None else UNSET))
 
 
-def encode_run(recorded: RecordedRun, facts: ServerFacts) -> bytes:
+def encode_run(recorded: RecordedRun, *, model: str, store: str, price: tuple[float, float] | None) -> bytes:
+    """`price` is that of the model, for a million tokens in and out."""
     row, marks = recorded.row, recorded.marks
     rows = span_rows(recorded.entries, recorded.run.started_at)
     for each in rows:
         each.title = each.title if each.title is UNSET else redact_text(each.title)
-        each.cost = _cost(each, facts.price)
+        each.cost = _cost(each, price)
     return encode(
         InspectedRun(
             run=row,
@@ -142,12 +134,12 @@ def encode_run(recorded: RecordedRun, facts: ServerFacts) -> bytes:
             now=row.seconds,
             kept=bool(recorded.entries),
             parks=sum(isinstance(entry.event, RunParked) for entry in recorded.entries),
-            model=facts.model,
-            store=facts.store,
+            model=model,
+            store=store,
             marks=[_mark(mark, recorded.run.started_at) for mark in marks],
             reconnects=sum(mark.kind == "resumed" for mark in marks),
             repeats=sum(mark.call_id is not None for mark in marks),
-            usage=_usage(rows, facts.price),
+            usage=_usage(rows, price),
             prompt=None if recorded.prompt is None else redact_text(recorded.prompt),
         )
     )

@@ -29,7 +29,6 @@ from farhand.faces.inspector.decode import (
 )
 from farhand.faces.inspector.encode import (
     RecordedRun,
-    ServerFacts,
     WireEncoder,
     encode_call,
     encode_clients,
@@ -145,13 +144,15 @@ class _Endpoints:
         title = await self._listing.title(run)
         asked = await self._service.answered_by(run)
         entries = await self._service.log.entries(run)
-        model = self._service.spec.model.name
-        facts = ServerFacts(model, self._details.store, price_of(self._details.prices, model))
+        model, details = self._service.spec.model.name, self._details
         row = await asyncio.to_thread(run_row, run, title, calls, self._service.log.now())
         marks = self._marks(run, entries, calls)
         prompt = None if asked is None else text_of(asked)
         recorded = RecordedRun(run=run, row=row, entries=entries, marks=marks, prompt=prompt)
-        await request.reply(200, await asyncio.to_thread(encode_run, recorded, facts))
+        body = await asyncio.to_thread(
+            encode_run, recorded, model=model, store=details.store, price=price_of(details.prices, model)
+        )
+        await request.reply(200, body)
 
     def _marks(self, run: Run, entries: Sequence[Entry], calls: Sequence[Call]) -> list[Mark]:
         seen = self._service.observations

@@ -95,7 +95,7 @@ def encode_page(listed: Sequence[ListedThread], following: ThreadCursor | None) 
         ThreadRow(
             thread.thread_id,
             thread.title,
-            run_state(thread.run_state),
+            _state(thread.run_state),
             format_time(thread.updated_at),
             thread.open_calls,
         )
@@ -135,7 +135,12 @@ def encode_thread(
         part.url = part.url if part.url is UNSET else f"{root}{part.url}"
         part.answered_by = UNSET if part.answered_by == reader else part.answered_by
     shape = ThreadShape(
-        thread.thread_id, thread.title, thread_state(run), shown, open_calls, active is not None
+        thread.thread_id,
+        thread.title,
+        _state(run.state if run else None),
+        shown,
+        open_calls,
+        active is not None,
     )
     shape.run_id = run.run_id if run is not None else UNSET
     shape.failure = failure_part(run, seen.last)
@@ -173,14 +178,8 @@ def encode_about(spec: Spec, largest_file: int, *, root: str, has_inspector: boo
     )
 
 
-def thread_state(run: Run | None) -> str:
-    return "done" if run is None else run_state(run.state)
-
-
-def run_state(state: RunState | None) -> str:
-    if state is None:
-        return "done"
-    return state.value
+def _state(of_last_run: RunState | None) -> str:
+    return "done" if of_last_run is None else of_last_run.value
 
 
 def failure_part(run: Run | None, last: Sequence[Entry]) -> FailureShape | UnsetType:
