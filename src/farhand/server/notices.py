@@ -17,6 +17,7 @@ from farhand.faces.threads.encode import LOGO_PATH
 from farhand.server.endpoint import refusal_headers
 from farhand.server.landing import NOTICE_HEADERS, Brand, Notice, notice_page
 from farhand.server.static_files import wants_page
+from farhand.wire.address import root_path
 from farhand.wire.http import Header, respond_body, respond_json
 
 WORDS = {
@@ -90,10 +91,10 @@ class Notices:
         return self._words["notFoundText"] if isinstance(error, NotFound) else error.message
 
     def _link(self, scope: Scope) -> tuple[str, str] | None:
-        return (f"{scope.get('root_path', '')}/", self._words["openChat"]) if self._has_chat else None
+        return (f"{root_path(scope)}/", self._words["openChat"]) if self._has_chat else None
 
     def _brand(self, scope: Scope) -> Brand:
-        return Brand(self._title, f"{scope.get('root_path', '')}{LOGO_PATH}" if self._has_logo else "")
+        return Brand(self._title, f"{root_path(scope)}{LOGO_PATH}" if self._has_logo else "")
 
 
 def _known(words: Mapping[str, str]) -> dict[str, str]:

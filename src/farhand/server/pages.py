@@ -38,8 +38,8 @@ from farhand.server.error_codes import ERROR_CODES
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
 from farhand.server.notices import Notices, unknown_path
 from farhand.server.static_files import CHAT, GALLERY, INSPECTOR, BuiltPages, wants_page
-from farhand.wire.address import query
-from farhand.wire.http import Header, header, respond_body, respond_json
+from farhand.wire.address import base_url, query, root_path
+from farhand.wire.http import Header, respond_body, respond_json
 from farhand.wire.json_writer import encode
 
 log = logging.getLogger("farhand.server")
@@ -202,7 +202,7 @@ class _Pages:
 
     async def extra(self, scope: Scope, send: Send) -> None:
         """A page that comes with the agent; the chat page may frame it."""
-        page = self._service.spec.branding.pages[scope["path"].removeprefix(scope.get("root_path", ""))]
+        page = self._service.spec.branding.pages[scope["path"].removeprefix(root_path(scope))]
         content = await page(query(scope), partial(self._image, scope))
         await respond_body(send, 200, b"text/html; charset=utf-8", content, _EXTRA_HEADERS)
 
@@ -240,7 +240,7 @@ class _Pages:
         except SignInNeeded as error:
             await self._show(scope, send, error)
             return
-        home = f"{scope.get('root_path', '')}{to}".encode()
+        home = f"{root_path(scope)}{to}".encode()
         signed_in = tuple((b"set-cookie", cookie) for cookie in cookies)
         headers = ((b"location", home), *signed_in, *PAGE_HEADERS)
         await respond_body(send, 303, b"text/plain", b"", headers)
@@ -260,7 +260,7 @@ class _Pages:
             return
         tools = self._service.spec.toolbox.tools() if is_known else None
         facts = Facts(
-            address=_address(scope),
+            address=base_url(scope),
             notice=problem.message if problem else _notice(self._auth, is_known=is_known),
             needs_token=not self._auth.has_hook and not self._auth.open,
             has_hook=self._auth.has_hook,
@@ -306,16 +306,10 @@ class _Page:
 _OK = encode({"ok": True})
 
 
-def _address(scope: Scope) -> str:
-    """The address that the visitor used, so that the commands work from there."""
-    host = (header(scope, b"host") or b"").decode("latin-1")
-    return f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '')}"
-
-
 def _home(scope: Scope) -> str:
     """A visitor who came for the Inspector gets there after signing in; everyone else gets to the chat."""
-    root = scope.get("root_path", "")
-    return f"{root}{INSPECTOR_PATH}" if scope["path"] == f"{root}{INSPECTOR_PATH}" else f"{root}/"
+    inspector = f"{root_path(scope)}{INSPECTOR_PATH}"
+    return inspector if scope["path"] == inspector else f"{root_path(scope)}/"
 
 
 def _token_in(text: str) -> str:

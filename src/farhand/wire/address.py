@@ -1,4 +1,4 @@
-"""The host and the query of a request. Owns how they are parsed, and what counts as local.
+"""The host, the mount point and the query of a request. Owns how they are parsed, and what counts as local.
 
 Must not know routes or which hosts are allowed.
 """
@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 from starlette.types import Scope
 
 from farhand.errors import Malformed
+from farhand.wire.http import header
 
 
 class Host(NamedTuple):
@@ -43,6 +44,18 @@ def is_loopback(host: str) -> bool:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return address.ipv4_mapped.is_loopback
     return address.is_loopback
+
+
+def root_path(scope: Scope) -> str:
+    """The path under which a host mounts us; empty if none does."""
+    return str(scope.get("root_path", ""))
+
+
+def base_url(scope: Scope) -> str:
+    """The address by which the visitor reached the server, without a slash at its end: what is shown to them
+    with it works for them."""
+    host = (header(scope, b"host") or b"").decode("latin-1")
+    return f"{scope.get('scheme', 'http')}://{host}{root_path(scope)}"
 
 
 def query(scope: Scope) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from farhand.errors import Malformed
-from farhand.wire.address import Host, host_of, is_loopback, query
+from farhand.wire.address import Host, base_url, host_of, is_loopback, query, root_path
 
 
 @pytest.mark.parametrize(
@@ -99,3 +99,11 @@ def test_a_query_is_read_as_text() -> None:
 def test_a_query_that_cannot_be_understood_is_refused(text: bytes, reason: str) -> None:
     with pytest.raises(Malformed, match=reason):
         query({"query_string": text})
+
+
+def test_the_address_of_a_visitor_has_the_path_under_which_a_host_mounts_us() -> None:
+    scope = {"scheme": "https", "root_path": "/assistant", "headers": [(b"host", b"example.org:8443")]}
+    assert root_path(scope) == "/assistant"
+    assert base_url(scope) == "https://example.org:8443/assistant"
+    assert root_path({}) == ""
+    assert base_url({"headers": [(b"host", b"localhost")]}) == "http://localhost"

@@ -37,6 +37,7 @@ from farhand.faces.agui.shapes import (
 )
 from farhand.faces.agui.snapshot import snapshot
 from farhand.faces.base import STREAM, STREAM_HEADERS, Face, Request, Route, check_id
+from farhand.wire.address import root_path
 from farhand.wire.http import respond_body
 from farhand.wire.json_reader import read_json
 from farhand.wire.streaming_response import StreamEnd
@@ -152,8 +153,7 @@ class _Endpoints:
 
     async def _show(self, request: Request, turn: PostedTurn, name: RunName) -> None:
         with ExitStack() as stack:
-            root = str(request.scope.get("root_path", ""))
-            source = _Following(self._service, stack, name, turn, root=root)
+            source = _Following(self._service, stack, name, turn, root=root_path(request.scope))
             source.begin()
             end = await request.stream(source)
         run = source.turn.run

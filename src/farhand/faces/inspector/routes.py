@@ -58,7 +58,7 @@ from farhand.faces.inspector.shapes import (
     InspectedTools,
     RerunBody,
 )
-from farhand.wire.address import query
+from farhand.wire.address import base_url, query
 from farhand.wire.json_writer import encode
 
 ROOT = "/api/inspect"
@@ -188,7 +188,7 @@ class _Endpoints:
         marks = [] if run is None else self._marks(run, entries, [call])
         # in a thread: redacting may take long
         body = await asyncio.to_thread(
-            encode_call, call, run, entries, self._details.wires, _address(request), marks
+            encode_call, call, run, entries, self._details.wires, base_url(request.scope), marks
         )
         await request.reply(200, body)
 
@@ -274,9 +274,3 @@ class _Endpoints:
         if call is None:
             raise NotFound("There is no such call.")
         return call
-
-
-def _address(request: Request) -> str:
-    """The address by which the visitor reached the server, so that the command works for them."""
-    host = (request.header(b"host") or b"").decode("latin-1")
-    return f"{request.scope.get('scheme', 'http')}://{host}{request.scope.get('root_path', '')}"

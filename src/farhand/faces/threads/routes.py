@@ -44,7 +44,7 @@ from farhand.faces.threads.shapes import (
     ThreadShape,
     ToolsShape,
 )
-from farhand.wire.address import query
+from farhand.wire.address import query, root_path
 from farhand.wire.json_writer import encode
 
 OK = encode(Ok(ok=True))
@@ -126,7 +126,7 @@ class _Endpoints:
             for call in await self._service.log.open_calls(request.owner, thread.thread_id)
             if call.run_id is None
         ]
-        root = str(request.scope.get("root_path", ""))
+        root = root_path(request.scope)
         seen = ThreadSnapshot(thread, run)
         if run is not None:
             unfinished = None if to_resume else await self._service.unfinished_step(run, messages)
@@ -183,7 +183,7 @@ class _Endpoints:
         about = encode_about(
             self._service.spec,
             self._service.settings.files.size,
-            root=str(request.scope.get("root_path", "")),
+            root=root_path(request.scope),
             has_inspector=self._shows_inspector and "inspect" in request.principal.scopes,
             owner=request.principal.owner,
         )
