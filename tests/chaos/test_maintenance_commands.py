@@ -230,7 +230,7 @@ async def test_the_doctor_is_not_content_with_what_left_with_the_head() -> None:
             port = between.sockets[0].getsockname()[1]
             proxied = RemoteServer(f"http://127.0.0.1:{port}", server.token)
             found = await asyncio.to_thread(check_stream, proxied)
-        assert found.is_streaming is False
+        assert found.verdict == "bad"
         assert "only the first part of the body" in found.text
 
 

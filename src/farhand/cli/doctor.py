@@ -8,10 +8,11 @@ import sqlite3
 from collections.abc import Iterator
 from http.client import HTTPException, HTTPResponse
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 from rich.text import Text
 
@@ -175,10 +176,9 @@ def _check_server(url: str, token: str | None) -> Finding:
 
 def _check_streaming(url: str | None, token: str | None) -> Finding:
     found = check_stream(remote_server(url, token))
-    if found.is_streaming is None:
-        # without --url, a running server is not required
-        return Finding("stream", "note" if url is None else "bad", found.text, found.do)
-    return Finding("stream", "ok" if found.is_streaming else "bad", found.text, found.do)
+    # a running server is required only if it was named
+    is_missing = found.verdict == "note" and url is not None
+    return replace(found, verdict="bad") if is_missing else found
 
 
 def _print(finding: Finding) -> None:
@@ -194,41 +194,39 @@ def _print(finding: Finding) -> None:
 STREAM_WITHIN_SEC = 5.0
 
 
-class StreamVerdict(NamedTuple):
-    """`is_streaming` is None if streaming could not be tested."""
-
-    is_streaming: bool | None
-    text: str
-    do: str = ""
-
-
-def check_stream(server: RemoteServer) -> StreamVerdict:
+def check_stream(server: RemoteServer) -> Finding:
+    """A note if streaming could not be tested."""
     try:
         with server.open("/api/events?keepAlive=1", within=STREAM_WITHIN_SEC) as response:
             return _check_response(response)
     except TimeoutError:
-        return StreamVerdict(
-            False,
+        return Finding(
+            "stream",
+            "bad",
             f"nothing arrived within {STREAM_WITHIN_SEC:g} s: something buffers the response",
             _UNBUFFER,
         )
     except (OSError, HTTPException) as error:
         url = server.url.rstrip("/")
-        return StreamVerdict(
-            None, f"no server answers at {url}: {error}", "Start a server, or name one: --url."
+        return Finding(
+            "stream", "note", f"no server answers at {url}: {error}", "Start a server, or name one: --url."
         )
 
 
 _UNBUFFER = "Turn off buffering and compression of responses in the proxy (nginx: proxy_buffering off)."
 
 
-def _check_response(response: HTTPResponse) -> StreamVerdict:
+def _check_response(response: HTTPResponse) -> Finding:
     if response.status in (401, 403):
-        return StreamVerdict(None, f"the server refused access ({response.status})", "Name a token: --token.")
+        return Finding(
+            "stream", "note", f"the server refused access ({response.status})", "Name a token: --token."
+        )
     if response.status != 200:
-        return StreamVerdict(None, f"the server answered {response.status}", "See GET /readyz.")
+        return Finding("stream", "note", f"the server answered {response.status}", "See GET /readyz.")
     if response.getheader("content-encoding"):
-        return StreamVerdict(False, "something compresses the response, which delays small chunks", _UNBUFFER)
+        return Finding(
+            "stream", "bad", "something compresses the response, which delays small chunks", _UNBUFFER
+        )
     arrived = b""
     # until something follows the first event
     while not arrived.partition(b"\n\n")[2]:
@@ -236,12 +234,12 @@ def _check_response(response: HTTPResponse) -> StreamVerdict:
             piece = response.read1(4096)
         except TimeoutError:
             what = "only the first part of the body" if arrived else "no body"
-            return StreamVerdict(
-                False, f"the headers arrived, but {what}: something buffers the response", _UNBUFFER
+            return Finding(
+                "stream", "bad", f"the headers arrived, but {what}: something buffers the response", _UNBUFFER
             )
         if not piece:
-            return StreamVerdict(
-                False, "the stream ended immediately", "Look for a proxy that ends responses early."
+            return Finding(
+                "stream", "bad", "the stream ended immediately", "Look for a proxy that ends responses early."
             )
         arrived += piece
-    return StreamVerdict(True, "arrives piece by piece")
+    return Finding("stream", "ok", "arrives piece by piece")
