@@ -92,37 +92,21 @@ EventBody: TypeAlias = dict[str, object] | ClientToolsEvent | ToolRequestEvent |
 
 
 def events_face(service: AgentService) -> Face:
-    endpoints = _Endpoints(service)
-    return Face(
-        name="events",
-        routes=(
-            Route(
-                "GET",
-                "/api/events",
-                endpoints.events,
-                scope="chat",
-                streams=True,
-                parameters=(AFTER, THREAD, KEEP_ALIVE, LAST_EVENT_ID),
-            ),
-        ),
-    )
-
-
-class _Endpoints:
-    def __init__(self, service: AgentService) -> None:
-        self._service = service
-
-    async def events(self, request: Request) -> None:
+    async def events(request: Request) -> None:
         """Receive everything that happens to what is yours, as a stream."""
         parameters = query(request.scope)
         thread_id = decode_thread(parameters)
         sent = decode_position(request.header(b"last-event-id"), parameters)
-        position, first = _begin(sent, await self._service.log.feed_span(request.owner))
-        with self._service.feed(request.owner, position.seq) as reader:
-            source = _News(self._service, request.owner, reader, position.offset, first)
+        position, first = _begin(sent, await service.log.feed_span(request.owner))
+        with service.feed(request.owner, position.seq) as reader:
+            source = _News(service, request.owner, reader, position.offset, first)
             source.keep_alive = decode_keep_alive(parameters)
             source.thread_id = thread_id
             await request.stream(source)
+
+    known = (AFTER, THREAD, KEEP_ALIVE, LAST_EVENT_ID)
+    route = Route("GET", "/api/events", events, scope="chat", streams=True, parameters=known)
+    return Face(name="events", routes=(route,))
 
 
 def _begin(sent: str | None, span: tuple[int, int]) -> tuple[Position, bytes]:

@@ -6,9 +6,10 @@ Owns the tool `answer_form`, which is never offered to the model, and the rules 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, cast
+from typing import Literal
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct, field
 
 from farhand.core.outcome import Failure
@@ -17,8 +18,6 @@ from farhand.errors import BadTool, Misuse
 from farhand.tools.check import mismatch
 from farhand.tools.context import NotAnswered, current
 from farhand.tools.schema_admission import admit_schema
-
-Action = Literal["accept", "decline", "cancel"]
 
 ANSWER_FORM = Tool(
     name="answer_form",
@@ -49,7 +48,7 @@ ANSWER_FORM = Tool(
 class FormAnswer(Struct, frozen=True):
     """What the person did: `content` has the fields if the form was accepted."""
 
-    action: Action
+    action: Literal["accept", "decline", "cancel"]
     content: dict[str, object] = field(default_factory=dict)
 
 
@@ -146,9 +145,7 @@ def _check_url(url: str) -> str:
 
 
 def _read(output: object) -> FormAnswer:
-    if not isinstance(output, dict) or output.get("action") not in ("accept", "decline", "cancel"):
-        raise NotAnswered("The form", Failure("there is no answer"))
-    content = output.get("content")
-    # Action: it was compared with its values a moment ago
-    action = cast("Action", output["action"])
-    return FormAnswer(action, content if isinstance(content, dict) else {})
+    try:
+        return msgspec.convert(output, FormAnswer)
+    except msgspec.ValidationError:
+        raise NotAnswered("The form", Failure("there is no answer")) from None
