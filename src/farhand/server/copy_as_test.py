@@ -45,7 +45,6 @@ Calls: TypeAlias = dict[str, Call]
 class Recording(Struct, frozen=True, kw_only=True):
     """A redacted run: `steps` are the model's messages, `calls` those that passed their checks."""
 
-    title: str
     prompt: str
     state: RunState
     steps: Sequence[AssistantMessage]
@@ -62,14 +61,14 @@ async def write_test(service: AgentService, run: Run) -> InspectedTest:
 
 
 def test_of(recording: Recording) -> InspectedTest:
-    slug = slug_of(recording.title)
+    slug = slug_of(recording.prompt)
     play = "\n".join(_play(recording))
     script = _script(recording)
     words = ", ".join(word for word in ("Ask", "Fail", "Say", "Think") if f"{word}(" in script)
     scripted = f"from farhand.models import {words}\n" if words else ""
     parts = (
         _HEAD.format(
-            title=docstring_line(recording.title),
+            title=docstring_line(recording.prompt),
             what=_what(recording),
             name=f"test_{slug}.py",
             scripted=scripted,
@@ -310,7 +309,6 @@ def _redacted(
         if isinstance(message, AssistantMessage) and message.run_id == run.run_id
     ]
     return Recording(
-        title=prompt,
         prompt=prompt,
         state=run.state,
         steps=steps,

@@ -44,8 +44,6 @@ def compile_schema(schema: Schema) -> CompiledSchema:
 
 
 class CompiledSchema:
-    """One schema, compiled."""
-
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
         self._has_choices = any(mark in canonical(schema) for mark in (b'"anyOf"', b'"oneOf"'))

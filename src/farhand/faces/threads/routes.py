@@ -126,14 +126,13 @@ class _Endpoints:
             for call in await self._service.log.open_calls(request.owner, thread.thread_id)
             if call.run_id is None
         ]
-        root = root_path(request.scope)
-        seen = ThreadSnapshot(thread, run)
-        if run is not None:
-            unfinished = None if to_resume else await self._service.unfinished_step(run, messages)
-            seen = ThreadSnapshot(thread, run, await self._end_of(run), unfinished)
         calls = [*of_run, *alone]
-        reader = name_in(request.principal.claims)
-        seen = seen._replace(tools=await self._asked_tools(calls))
+        unfinished = None
+        if run is not None and not to_resume:
+            unfinished = await self._service.unfinished_step(run, messages)
+        last = () if run is None else await self._end_of(run)
+        seen = ThreadSnapshot(thread, run, last, unfinished, await self._asked_tools(calls))
+        root, reader = root_path(request.scope), name_in(request.principal.claims)
         shown = encode_thread(seen, messages, calls, root=root, to_resume=to_resume, reader=reader)
         await request.reply(200, shown)
 
