@@ -45,7 +45,6 @@ __all__ = [
     "ToolReply",
     "attach",
     "build_key",
-    "call_hand",
     "read_arguments",
     "refuse_call",
     "run_concurrently",
@@ -131,16 +130,40 @@ class HandCaller(Generic[C]):
     async def call(
         self, tool: str, input: Mapping[str, object], context: C, *parts: object
     ) -> ToolReply | Waiting:
-        """`parts` identify the call within its thread, and are the same when the run is resumed."""
+        """One keyed call, with its outcome as the model reads it.
+
+        `parts` identify the call within its thread, and are the same when the run is resumed. If a provider
+        uses an id again with a different input, it is another call, and its key gets a number. Without
+        `hold_for`, the call is cancelled with its last caller, unless another caller may still need it. With
+        `hold_for`, it stays open, and `Waiting` is returned.
+        """
+        service, owner = self._hands.service, self.owner(context)
         thread = thread_name(self._thread(context) if callable(self._thread) else self._thread)
-        return await call_hand(
-            self._hands,
-            tool,
-            input,
-            thread=thread,
-            key=build_key(thread, *parts),
-            owner=self.owner(context),
-            within=self._hold_for,
+        refusal = _refuse_input(input, service.settings.limits.call_input)
+        if refusal is not None:
+            return refusal
+        key = build_key(thread, *parts)
+        for number in range(1, MOST_REPEATS + 1):
+            own = key if number == 1 else f"{key}.{number}"
+            try:
+                outcome = await service.call(
+                    tool,
+                    input,
+                    thread=thread,
+                    key=own,
+                    owner=owner,
+                    within=self._hold_for,
+                    ends_with_caller=self._hold_for is None,
+                )
+            except NameTaken:
+                continue
+            except TooMany as error:
+                return refuse_call(str(error))
+            if isinstance(outcome, Waiting):
+                return outcome
+            return _reply(outcome, await service.keyed_call(own, owner=owner))
+        return refuse_call(
+            f"This call id was used for {MOST_REPEATS} other calls; the call was not executed."
         )
 
     async def wait(self, tool: str, input: Mapping[str, object], context: C, *parts: object) -> ToolReply:
@@ -149,48 +172,6 @@ class HandCaller(Generic[C]):
         if isinstance(reply, Waiting):
             return await attach(self._hands, str(reply.key), owner=self.owner(context))
         return reply
-
-
-# the options of a call, each of them a word that its bridge writes
-async def call_hand(  # noqa: PLR0913
-    hands: Hands,
-    tool: str,
-    input: Mapping[str, object],
-    *,
-    thread: str,
-    key: str,
-    owner: Who = LOCAL,
-    within: float | None = None,
-) -> ToolReply | Waiting:
-    """One keyed call, with its outcome as the model reads it. If a provider uses an id again with a different
-    input, it is another call, and its key gets a number.
-
-    Without `within`, the call is cancelled with its last caller, unless another caller may still need it.
-    With `within`, it stays open, and `Waiting` is returned.
-    """
-    refusal = _refuse_input(input, hands.service.settings.limits.call_input)
-    if refusal is not None:
-        return refusal
-    for number in range(1, MOST_REPEATS + 1):
-        own = key if number == 1 else f"{key}.{number}"
-        try:
-            outcome = await hands.service.call(
-                tool,
-                input,
-                thread=thread,
-                key=own,
-                owner=owner,
-                within=within,
-                ends_with_caller=within is None,
-            )
-        except NameTaken:
-            continue
-        except TooMany as error:
-            return refuse_call(str(error))
-        if isinstance(outcome, Waiting):
-            return outcome
-        return _reply(outcome, await hands.service.keyed_call(own, owner=owner))
-    return refuse_call(f"This call id was used for {MOST_REPEATS} other calls; the call was not executed.")
 
 
 async def run_concurrently(work: Sequence[Coroutine[object, object, R]]) -> list[R]:

@@ -13,7 +13,7 @@ import pytest
 from farhand import Answer, Owner, Principal, SettledCall, Toolbox, Waiting, create_app, current
 from farhand.agent.keyed_calls import KEY_SHAPE
 from farhand.bridges import thread_name
-from farhand.bridges.bridge import HandCaller, ToolReply, attach, build_key, call_hand, read_arguments
+from farhand.bridges.bridge import HandCaller, ToolReply, attach, build_key, read_arguments
 from farhand.bridges.far_tools import declare_own
 from farhand.core.call import Call
 from farhand.core.ids import is_chosen_id
@@ -21,6 +21,7 @@ from farhand.core.settings import Limits, Settings
 from farhand.errors import Misuse
 from tests.frameworks.stage import Stage, comes_true
 from tests.requirement import requirement
+from tests.unit.bridges.calls import call_hand
 
 URL = {"url": "https://example.org"}
 
@@ -34,18 +35,18 @@ async def stage(tmp_path: Path) -> AsyncIterator[Stage]:
 @requirement("bridges:approval")
 async def test_an_edited_input_runs_and_the_model_is_told_of_the_edit(stage: Stage) -> None:
     async with asyncio.TaskGroup() as group:
-        called = group.create_task(call_hand(stage.hands, "pay", {"amount": 300}, thread="t", key="t:1"))
+        called = group.create_task(call_hand(stage.hands, "pay", {"amount": 300}))
         await stage.approve_next(Answer(approved=True, input={"amount": 3}))
     assert stage.paid == ["paid 3"]
     text = 'The user edited the input before approving it, to {"amount":3}.\npaid 3'
     assert called.result() == ToolReply(text, content=text)
     # the same key with the input as the model wrote it attaches
-    assert await call_hand(stage.hands, "pay", {"amount": 300}, thread="t", key="t:1") == called.result()
+    assert await call_hand(stage.hands, "pay", {"amount": 300}) == called.result()
 
 
 async def test_an_output_is_given_as_a_value_and_as_text(stage: Stage) -> None:
     async with asyncio.TaskGroup() as group:
-        called = group.create_task(call_hand(stage.hands, "open_url", URL, thread="t", key="t:1"))
+        called = group.create_task(call_hand(stage.hands, "open_url", URL))
         [call] = await stage.open_calls()
         await stage.answer(call, {"viewKey": "v1"})
     assert called.result() == ToolReply('{"viewKey":"v1"}', content={"viewKey": "v1"})
@@ -53,7 +54,7 @@ async def test_an_output_is_given_as_a_value_and_as_text(stage: Stage) -> None:
 
 async def test_a_denial_is_an_error_with_its_reason(stage: Stage) -> None:
     async with asyncio.TaskGroup() as group:
-        called = group.create_task(call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key="t:1"))
+        called = group.create_task(call_hand(stage.hands, "pay", {"amount": 3}))
         await stage.approve_next(Answer(approved=False, reason="too much"))
     reply = called.result()
     assert isinstance(reply, ToolReply)
@@ -63,7 +64,7 @@ async def test_a_denial_is_an_error_with_its_reason(stage: Stage) -> None:
 
 @pytest.mark.slow
 async def test_a_deadline_is_told_in_words(stage: Stage) -> None:
-    reply = await call_hand(stage.hands, "ask_quickly", {"question": "?"}, thread="t", key="t:1")
+    reply = await call_hand(stage.hands, "ask_quickly", {"question": "?"})
     assert reply == ToolReply(
         "Nobody answered within 1 s. This call has no result.",
         is_error=True,
@@ -73,7 +74,7 @@ async def test_a_deadline_is_told_in_words(stage: Stage) -> None:
 
 async def test_bad_input_and_an_unknown_tool_are_refused_before_anyone_is_asked(stage: Stage) -> None:
     for tool, input in (("pay", {"amount": "much"}), ("play", {})):
-        reply = await call_hand(stage.hands, tool, input, thread="t", key="t:1")
+        reply = await call_hand(stage.hands, tool, input)
         assert isinstance(reply, ToolReply)
         assert reply.is_error
     assert await stage.hands.service.log.open_calls(Owner("local", "me")) == []
@@ -90,7 +91,7 @@ async def test_bad_input_and_an_unknown_tool_are_refused_before_anyone_is_asked(
 async def test_an_input_that_cannot_be_stored_is_told_to_the_model(
     stage: Stage, input: Any, expected: str
 ) -> None:
-    reply = await call_hand(stage.hands, "open_url", input, thread="t", key="t:1")
+    reply = await call_hand(stage.hands, "open_url", input)
     assert isinstance(reply, ToolReply)
     assert reply.is_error
     assert reply.text.startswith(expected)
@@ -99,10 +100,7 @@ async def test_an_input_that_cannot_be_stored_is_told_to_the_model(
 
 async def test_a_repeated_id_with_another_input_is_another_call(stage: Stage) -> None:
     inputs = [{"amount": 1}, {"amount": 2}, {"amount": 1}]
-    waiting = [
-        await call_hand(stage.hands, "pay", input, thread="t", key="t:call_0", within=0.01)
-        for input in inputs
-    ]
+    waiting = [await call_hand(stage.hands, "pay", input, part="call_0", hold_for=0.01) for input in inputs]
     assert [each.key for each in waiting if isinstance(each, Waiting)] == [
         "t:call_0",
         "t:call_0.2",
@@ -116,23 +114,21 @@ async def test_a_limit_is_told_to_the_model(tmp_path: Path) -> None:
         stage.hands.spec.toolbox, store="memory:", settings=Settings(limits=Limits(open_calls_per_thread=1))
     )
     async with stage:
-        first = await call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:1", within=0.01)
+        first = await call_hand(stage.hands, "pay", {"amount": 1}, hold_for=0.01)
         assert isinstance(first, Waiting)
-        second = await call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:2", within=0.01)
+        second = await call_hand(stage.hands, "pay", {"amount": 1}, part="2", hold_for=0.01)
         assert isinstance(second, ToolReply)
         assert second.is_error
 
 
 async def test_a_held_call_ends_with_its_caller_and_a_parked_one_stays(stage: Stage) -> None:
-    held = asyncio.create_task(call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:1"))
+    held = asyncio.create_task(call_hand(stage.hands, "pay", {"amount": 1}))
     await stage.open_calls()
     held.cancel()
     with pytest.raises(asyncio.CancelledError):
         await held
     await stage.no_open_call()
-    parked = asyncio.create_task(
-        call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:2", within=60)
-    )
+    parked = asyncio.create_task(call_hand(stage.hands, "pay", {"amount": 1}, part="2", hold_for=60))
     await stage.open_calls()
     parked.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -152,7 +148,7 @@ async def _cancel_after(turns: int, run: asyncio.Task[object]) -> None:
 async def test_a_call_that_is_being_opened_when_its_run_is_cancelled_does_not_stay(tmp_path: Path) -> None:
     async with Stage(f"sqlite:///{tmp_path}/hands.db", tmp_path) as stage:
         for turns in range(40):
-            work = call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key=f"t:{turns}")
+            work = call_hand(stage.hands, "pay", {"amount": 3}, part=str(turns))
             await _cancel_after(turns, asyncio.create_task(work))
         await stage.no_open_call()
         assert stage.paid == []
@@ -162,7 +158,7 @@ async def test_a_cancelled_run_leaves_the_call_of_another_with_the_same_id_alone
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, store = "t:call_0", stage.hands.service.log.store
-    await call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key=key, within=0.0)
+    await call_hand(stage.hands, "pay", {"amount": 3}, part="call_0", hold_for=0.0)
     find = store.find_call
 
     async def find_later(*which: Any) -> object:
@@ -172,7 +168,7 @@ async def test_a_cancelled_run_leaves_the_call_of_another_with_the_same_id_alone
 
     monkeypatch.setattr(store, "find_call", find_later)
     for turns in range(20):
-        work = call_hand(stage.hands, "pay", {"amount": 4}, thread="t", key=key)
+        work = call_hand(stage.hands, "pay", {"amount": 4}, part="call_0")
         await _cancel_after(turns, asyncio.create_task(work))
     call = await stage.hands.service.keyed_call(key)
     assert call is not None
@@ -180,9 +176,7 @@ async def test_a_cancelled_run_leaves_the_call_of_another_with_the_same_id_alone
 
 
 async def test_whoever_attaches_may_leave_and_a_missing_call_is_told(stage: Stage) -> None:
-    assert isinstance(
-        await call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:1", within=0.01), Waiting
-    )
+    assert isinstance(await call_hand(stage.hands, "pay", {"amount": 1}, hold_for=0.01), Waiting)
     attached = asyncio.create_task(attach(stage.hands, "t:1"))
     await asyncio.sleep(0)
     attached.cancel()
@@ -196,7 +190,7 @@ async def test_a_call_whose_thread_is_deleted_while_somebody_attaches_is_gone_an
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service = stage.hands.service
-    await call_hand(stage.hands, "pay", {"amount": 1}, thread="t", key="t:1", within=0.0)
+    await call_hand(stage.hands, "pay", {"amount": 1}, hold_for=0.0)
     find = service.log.get_requested
 
     async def found_and_deleted(owner: Owner, request_id: str) -> Call | None:
@@ -214,10 +208,7 @@ async def test_a_call_whose_thread_is_deleted_while_somebody_attaches_is_gone_an
 
 @requirement("bridges:cancel")
 async def test_of_two_runs_that_hold_the_same_call_one_may_be_cancelled(stage: Stage) -> None:
-    one, other = (
-        asyncio.create_task(call_hand(stage.hands, "pay", {"amount": 3}, thread="t", key="t:1"))
-        for _ in range(2)
-    )
+    one, other = (asyncio.create_task(call_hand(stage.hands, "pay", {"amount": 3})) for _ in range(2))
     [call] = await stage.open_calls()
     await comes_true(lambda: _is_awaited_by(stage, call, 2))
     one.cancel()
@@ -241,7 +232,7 @@ async def test_the_claims_of_a_principal_reach_the_tool() -> None:
 
     async with create_app(toolbox, store="memory:") as hands:
         ann = Principal("acme", "ann", claims={"plan": "pro"})
-        reply = await call_hand(hands, "plan", {}, thread="t", key="t:1", owner=ann)
+        reply = await call_hand(hands, "plan", {}, owner=ann)
     assert reply == ToolReply("ann: pro", content="ann: pro")
 
 

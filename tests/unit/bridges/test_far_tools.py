@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from farhand.bridges.bridge import ToolReply, call_hand
+from farhand.bridges.bridge import ToolReply
 from farhand.bridges.far_tools import convert_arguments, declare_own, list_far_tools
 from farhand.errors import BadTool, DuplicateTool, Misuse
 from tests.frameworks.stage import Stage
+from tests.unit.bridges.calls import call_hand
 
 
 @pytest.fixture
@@ -39,10 +40,7 @@ async def test_a_framework_s_own_tool_runs_once_behind_approval_and_is_not_liste
     own = declare_own(stage.hands, delete_file, name="delete_file", description="Delete.", schema=schema)
     assert own.name not in [tool.name for tool in list_far_tools(stage.hands)]
     async with asyncio.TaskGroup() as group:
-        called = [
-            group.create_task(call_hand(stage.hands, own.tool, {"path": "a"}, thread="t", key="t:1"))
-            for _ in range(2)
-        ]
+        called = [group.create_task(call_hand(stage.hands, own.tool, {"path": "a"})) for _ in range(2)]
         await stage.approve_next()
     assert [each.result() for each in called] == [ToolReply("deleted a", content="deleted a")] * 2
     assert ran == ["a"]
@@ -71,7 +69,7 @@ async def test_a_function_of_a_framework_s_tool_gets_the_types_that_it_declares(
     function = convert_arguments(stem_of, "stem_of", schema)
     declare_own(stage.hands, function, name="stem_of", description="The stem.", schema=schema)
     async with asyncio.TaskGroup() as group:
-        call = call_hand(stage.hands, "stem_of", {"path": "a/b.txt"}, thread="t", key="t:1")
+        call = call_hand(stage.hands, "stem_of", {"path": "a/b.txt"})
         called = group.create_task(call)
         await stage.approve_next()
     assert called.result() == ToolReply("b", content="b")
