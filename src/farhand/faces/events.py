@@ -96,7 +96,9 @@ def events_face(service: AgentService) -> Face:
         """Receive everything that happens to what is yours, as a stream."""
         parameters = query(request.scope)
         thread_id = decode_thread(parameters)
-        sent = decode_position(request.header(b"last-event-id"), parameters)
+        header = request.header(b"last-event-id")
+        # a browser that reconnects sends its position in the header, and a stale one in its address
+        sent = header.decode("latin-1") if header else parameters.get("after")
         position, first = _begin(sent, await service.log.feed_span(request.owner))
         with service.feed(request.owner, position.seq) as reader:
             source = _News(service, request.owner, reader, position.offset, first)
@@ -167,14 +169,6 @@ class _News:
         call_id = call_in(news)
         call = None if call_id is None else await self._service.log.get_call(self._owner, call_id)
         return encode_news(news, call, skip=skip)
-
-
-def decode_position(last_event_id: bytes | None, query: Mapping[str, str]) -> str | None:
-    """The position of the reader: a browser that reconnects sends it in a header, which takes precedence
-    over the one in its address. None if it has no position yet."""
-    if last_event_id:
-        return last_event_id.decode("latin-1")
-    return query.get("after")
 
 
 def decode_keep_alive(query: Mapping[str, str]) -> float:
