@@ -7,14 +7,13 @@ Must not know how variables and files are read.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 
 from msgspec import Struct
-from msgspec.structs import FieldInfo, fields, replace
+from msgspec.structs import replace
 
 from farhand.agent.offered_tools import RequestTools
 from farhand.clients.registry import ClientTools
-from farhand.core.settings import Limits, Settings
+from farhand.core.settings import Settings
 from farhand.errors import BadSetting
 from farhand.server.settings import Origin, ServerSettings, check_values
 from farhand.store.base import Store
@@ -23,6 +22,7 @@ from farhand.store.open import check_store
 CREATE_APP = "create_app"
 _LISTS = frozenset({"allow_origin", "allow_host", "allow_header"})
 _NOT_SETTINGS = frozenset({"settings", "request_tools"})
+_DEFAULTS = Settings()
 _OWN_LINES = frozenset(
     {"model", "store", "host", "port", "token", "hold_for"} | {"log_level", "log_format", "access_log"}
 )
@@ -78,10 +78,11 @@ def _named(value: object) -> str:
 
 
 def _check_sections(settings: Settings) -> None:
-    for name, section in _sections(Settings()).items():
+    for name in settings.__struct_fields__:
         value: object = getattr(settings, name)
-        if not isinstance(value, type(section)):
-            raise BadSetting(f"settings.{name} must be a {type(section).__name__}(…), not {_named(value)}.")
+        section = type(getattr(_DEFAULTS, name))
+        if not isinstance(value, section):
+            raise BadSetting(f"settings.{name} must be a {section.__name__}(…), not {_named(value)}.")
 
 
 def _are_prices(value: object) -> bool:
@@ -112,23 +113,15 @@ def resolve(
     read: ServerSettings, arguments: Arguments, *, max_steps: int, default_store: str
 ) -> ServerSettings:
     """The settings as the app uses them. `max_steps` is the agent's own, which applies unless it is set
-    elsewhere. A store object has no address: it is not among them."""
-    origins = _origins(read, arguments)
-    settings = _merged(read, arguments.settings or Settings())
+    elsewhere."""
+    given = _given(arguments)
+    origins = _origins(read, given)
+    values = _merged(read, given)
     if "limits.max_steps" not in origins:
-        settings = replace(settings, limits=replace(settings.limits, max_steps=max_steps))
-        if max_steps != Limits().max_steps:
+        values = _replaced(values, "limits.max_steps", max_steps)
+        if max_steps != _DEFAULTS.limits.max_steps:
             origins["limits.max_steps"] = Origin("argument", "Agent")
-    taken: dict[str, object] = {"store": read.store or default_store}
-    for name, value in _plain_arguments(arguments).items():
-        if name == "store" and not isinstance(value, str):
-            continue
-        if not read.is_option(_setting(name)):
-            taken[name] = value
-        elif isinstance(value, tuple):
-            # an option adds to the list of `create_app`; a variable or a file does not
-            taken[name] = (*value, *getattr(read, name))
-    return replace(read, **taken, settings=settings, origins=origins)
+    return replace(values, store=values.store or default_store, origins=origins)
 
 
 def describe_settings(values: ServerSettings) -> list[tuple[str, tuple[str, str]]]:
@@ -159,42 +152,33 @@ def _format(value: object) -> str:
             return str(value)
 
 
-def _merged(read: ServerSettings, above: Settings) -> Settings:
-    changed = {
-        name: _section(read, name, getattr(read.settings, name), section)
-        for name, section in _sections(above).items()
-    }
-    return replace(read.settings, **changed)
+def _merged(read: ServerSettings, given: Mapping[str, object]) -> ServerSettings:
+    values = read
+    for name, value in given.items():
+        if name == "store" and not isinstance(value, str):
+            # a store object has no address
+            continue
+        if not read.is_option(name):
+            values = _replaced(values, name, value)
+        elif isinstance(value, tuple):
+            # an option adds to the list of `create_app`; a variable or a file does not
+            values = _replaced(values, name, (*value, *getattr(read, name)))
+    return values
 
 
-@cache
-def _fields(struct: type[Struct]) -> tuple[FieldInfo, ...]:
-    # each call of `fields` evaluates every annotation again
-    return fields(struct)
+def _replaced(values: ServerSettings, name: str, value: object) -> ServerSettings:
+    section, _, inner = name.rpartition(".")
+    if section == "client_tools":
+        return replace(values, client_tools=replace(values.client_tools, **{inner: value}))
+    if section:
+        changed = replace(getattr(values.settings, section), **{inner: value})
+        return replace(values, settings=replace(values.settings, **{section: changed}))
+    return replace(values, **{name: value})
 
 
-def _sections(settings: Settings) -> dict[str, Struct]:
-    return {field.name: getattr(settings, field.name) for field in _fields(type(settings))}
-
-
-def _section(read: ServerSettings, section: str, below: Struct, above: Struct) -> Struct:
-    changed = {
-        name: value for name, value in _chosen(above).items() if not read.is_option(f"{section}.{name}")
-    }
-    return replace(below, **changed)
-
-
-def _chosen(section: Struct) -> dict[str, object]:
-    """What differs from the default: a struct cannot tell an explicit default from one that was left out."""
-    values = {field.name: (getattr(section, field.name), field.default) for field in _fields(type(section))}
-    return {name: value for name, (value, default) in values.items() if value != default}
-
-
-def _origins(read: ServerSettings, arguments: Arguments) -> dict[str, Origin]:
+def _origins(read: ServerSettings, given: Mapping[str, object]) -> dict[str, Origin]:
     origins = dict(read.origins)
-    sections = _sections(arguments.settings or Settings())
-    inner = [f"{section}.{name}" for section, values in sections.items() for name in _chosen(values)]
-    for name in [*map(_setting, _plain_arguments(arguments)), *inner]:
+    for name in given:
         if not read.is_option(name):
             unused = f"; {origins[name].place} is not used" if name in origins else ""
             origins[name] = Origin("argument", f"{CREATE_APP}{unused}")
@@ -203,11 +187,18 @@ def _origins(read: ServerSettings, arguments: Arguments) -> dict[str, Origin]:
     return origins
 
 
-def _plain_arguments(arguments: Arguments) -> dict[str, object]:
-    """Those that were given and are settings themselves."""
-    values = {field.name: getattr(arguments, field.name) for field in _fields(type(arguments))}
-    return {name: value for name, value in values.items() if value is not None and name not in _NOT_SETTINGS}
-
-
-def _setting(argument: str) -> str:
-    return "client_tools.approval" if argument == "client_tools" else argument
+def _given(arguments: Arguments) -> dict[str, object]:
+    """The settings among them, by name. Those of `settings` count if they differ from the default: a struct
+    cannot tell an explicit default from one that was left out."""
+    given: dict[str, object] = {}
+    for name in arguments.__struct_fields__:
+        value = getattr(arguments, name)
+        if isinstance(value, ClientTools):
+            given["client_tools.approval"] = value.approval
+        elif value is not None and name not in _NOT_SETTINGS:
+            given[name] = value
+    for section in _DEFAULTS.__struct_fields__:
+        own, default = getattr(arguments.settings or _DEFAULTS, section), getattr(_DEFAULTS, section)
+        changed = [name for name in default.__struct_fields__ if getattr(own, name) != getattr(default, name)]
+        given |= {f"{section}.{name}": getattr(own, name) for name in changed}
+    return given
