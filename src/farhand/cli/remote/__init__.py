@@ -1,1 +1,1 @@
-"""The commands that talk to a running server: `call`, `tools`, `runs`, `inbox`."""
+"""What the commands `call`, `tools`, `runs` and `inbox` ask of a running server."""
