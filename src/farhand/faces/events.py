@@ -56,13 +56,18 @@ class ClientToolsEvent(Struct):
     tool_ids: list[str] = field(name="toolIDs")
 
 
-class RequestShape(Struct):
+class CallMembers(Struct):
+    """What a request and a status have in common."""
+
     type: str
     request_id: str = field(name="requestID")
     session_id: str = field(name="sessionID")
     message_id: str = field(name="messageID")
     call_id: str = field(name="callID")
     tool: str
+
+
+class RequestShape(CallMembers):
     input: dict[str, object]
 
 
@@ -74,15 +79,9 @@ class ToolRequestEvent(Struct):
     request: RequestShape
 
 
-class ToolStatusEvent(Struct, omit_defaults=True):
+class ToolStatusEvent(CallMembers, omit_defaults=True):
     """`client-tool.executing`, `client-tool.completed` and `client-tool.failed`."""
 
-    type: str
-    request_id: str = field(name="requestID")
-    session_id: str = field(name="sessionID")
-    message_id: str = field(name="messageID")
-    call_id: str = field(name="callID")
-    tool: str
     client_id: str = field(name="clientID")
     error: str | UnsetType = UNSET
     success: bool | UnsetType = UNSET
@@ -243,56 +242,27 @@ def _public(event: Happening) -> Happening:
 
 
 def _for_client(event: Happening, call: Call, client_id: str) -> EventBody | None:
+    about = _members(call, client_id)
     match event:
         case CallOpened(phase=Phase.READY) | ApprovalAnswered(approved=True):
-            return ToolRequestEvent("client-tool.request", client_id, _request(call, client_id))
+            request = RequestShape("client-tool-request", *about, call.input)
+            return ToolRequestEvent("client-tool.request", client_id, request)
         case CallTaken(holder=holder) if holder.partition(".")[0] == client_id:
-            return _status("client-tool.executing", call, client_id)
+            return ToolStatusEvent("client-tool.executing", *about, client_id)
         case CallSettled(outcome=Success()):
-            return _status("client-tool.completed", call, client_id, success=True)
+            return ToolStatusEvent("client-tool.completed", *about, client_id, success=True)
         case CallSettled(outcome=outcome):
             error = public_error(outcome)
-            return _status("client-tool.failed", call, client_id, success=False, error=error)
+            return ToolStatusEvent("client-tool.failed", *about, client_id, error, success=False)
         case _:
             return None
 
 
-def _request(call: Call, client_id: str) -> RequestShape:
-    return RequestShape(
-        type="client-tool-request",
-        request_id=call.call_id,
-        session_id=call.thread_id,
-        message_id=_message_id(call),
-        call_id=call.model_call_id or "",
-        tool=tool_id(client_id, call.tool),
-        input=call.input,
-    )
-
-
-def _status(
-    kind: str,
-    call: Call,
-    client_id: str,
-    *,
-    success: bool | UnsetType = UNSET,
-    error: str | UnsetType = UNSET,
-) -> ToolStatusEvent:
-    return ToolStatusEvent(
-        type=kind,
-        request_id=call.call_id,
-        session_id=call.thread_id,
-        message_id=_message_id(call),
-        call_id=call.model_call_id or "",
-        tool=tool_id(client_id, call.tool),
-        client_id=client_id,
-        error=error,
-        success=success,
-    )
-
-
-def _message_id(call: Call) -> str:
+def _members(call: Call, client_id: str) -> tuple[str, str, str, str, str]:
+    """Those of `CallMembers` after the type."""
     asked = call.request.message_id if call.request is not None else None
-    return asked or (f"{call.run_id}:{call.step}" if call.run_id is not None else "")
+    message_id = asked or (f"{call.run_id}:{call.step}" if call.run_id is not None else "")
+    return call.call_id, call.thread_id, message_id, call.model_call_id or "", tool_id(client_id, call.tool)
 
 
 def _shown(event: Happening, thread_id: str | None) -> dict[str, object]:
