@@ -300,15 +300,3 @@ def observed_calls(calls: Sequence[Call]) -> dict[str, tuple[str, ...]]:
         call.call_id: (call.call_id,) if call.approval is None else (call.call_id, call.approval.approval_id)
         for call in calls
     }
-
-
-def price_of(prices: Mapping[str, tuple[float, float]], model: str) -> tuple[float, float] | None:
-    """By the whole name, or without its provider."""
-    return prices.get(model) or prices.get(model.partition(":")[2])
-
-
-def cost_of(price: tuple[float, float] | None, input_tokens: int, output_tokens: int) -> float | None:
-    """In dollars; prices are for a million tokens."""
-    if price is None:
-        return None
-    return round((input_tokens * price[0] + output_tokens * price[1]) / 1_000_000, 6)

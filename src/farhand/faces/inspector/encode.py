@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias, assert_never
 
 from msgspec import UNSET, Struct, UnsetType
@@ -29,7 +29,7 @@ from farhand.core.run import Run
 from farhand.core.tool import Executor, Tool
 from farhand.faces.base import format_time
 from farhand.faces.event_fields import event_type, struct_fields
-from farhand.faces.inspector.call_timeline import Mark, cost_of, timeline_of
+from farhand.faces.inspector.call_timeline import Mark, timeline_of
 from farhand.faces.inspector.event_text import event_json, event_line
 from farhand.faces.inspector.redaction import redact_call, redact_entries, redact_news, redact_text
 from farhand.faces.inspector.shapes import (
@@ -57,6 +57,9 @@ from farhand.faces.inspector.shapes import (
 from farhand.faces.inspector.spans import span_rows, split_time
 from farhand.wire.http import Header
 from farhand.wire.json_writer import encode
+
+ModelPrice: TypeAlias = tuple[float, float]
+"""Dollars for a million tokens in and out."""
 
 
 class RecordedCall(Struct, frozen=True):
@@ -119,8 +122,9 @@ def encode_page(rows: list[InspectedRunRow], following: str | None) -> bytes:
     return encode(InspectedRuns(rows, following if following is not None else UNSET))
 
 
-def encode_run(recorded: RecordedRun, *, model: str, store: str, price: tuple[float, float] | None) -> bytes:
-    """`price` is that of the model, for a million tokens in and out."""
+def encode_run(recorded: RecordedRun, *, model: str, store: str, prices: Mapping[str, ModelPrice]) -> bytes:
+    """`prices` are by the whole name of a model, or without its provider."""
+    price = prices.get(model) or prices.get(model.partition(":")[2])
     row, marks = recorded.row, recorded.marks
     rows = span_rows(recorded.entries, recorded.run.started_at)
     for each in rows:
@@ -299,19 +303,25 @@ def _mark(mark: Mark, began: float) -> InspectedMark:
     return InspectedMark(mark.kind, round(max(0.0, mark.at - began), 3), mark.call_id or UNSET)
 
 
-def _usage(rows: Sequence[InspectedRow], price: tuple[float, float] | None) -> InspectedUsage | None:
+def _usage(rows: Sequence[InspectedRow], price: ModelPrice | None) -> InspectedUsage | None:
     read = [row.input_tokens for row in rows if row.input_tokens is not UNSET]
     written = [row.output_tokens for row in rows if row.output_tokens is not UNSET]
     if not read:
         return None
-    return InspectedUsage(sum(read), sum(written), cost_of(price, sum(read), sum(written)))
+    return InspectedUsage(sum(read), sum(written), _dollars(price, sum(read), sum(written)))
 
 
-def _cost(row: InspectedRow, price: tuple[float, float] | None) -> float | UnsetType:
+def _cost(row: InspectedRow, price: ModelPrice | None) -> float | UnsetType:
     if row.input_tokens is UNSET or row.output_tokens is UNSET:
         return UNSET
-    cost = cost_of(price, row.input_tokens, row.output_tokens)
+    cost = _dollars(price, row.input_tokens, row.output_tokens)
     return UNSET if cost is None else cost
+
+
+def _dollars(price: ModelPrice | None, input_tokens: int, output_tokens: int) -> float | None:
+    if price is None:
+        return None
+    return round((input_tokens * price[0] + output_tokens * price[1]) / 1_000_000, 6)
 
 
 def _event(event: Happening, number: int, tools: dict[str, str], thread_id: str | None) -> InspectedEvent:

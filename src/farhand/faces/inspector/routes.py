@@ -18,7 +18,7 @@ from farhand.core.run import Run
 from farhand.core.thread import text_of
 from farhand.errors import Malformed, NotAllowed, NotFound
 from farhand.faces.base import CHOSEN_ID, PAGE_SIZE, Endpoint, Face, Parameter, Request, Route, waiting_calls
-from farhand.faces.inspector.call_timeline import Mark, marks_of, observed_calls, price_of
+from farhand.faces.inspector.call_timeline import Mark, marks_of, observed_calls
 from farhand.faces.inspector.decode import (
     LONGEST_SEARCH,
     MOST_EVENTS,
@@ -150,7 +150,7 @@ class _Endpoints:
         prompt = None if asked is None else text_of(asked)
         recorded = RecordedRun(run=run, row=row, entries=entries, marks=marks, prompt=prompt)
         body = await asyncio.to_thread(
-            encode_run, recorded, model=model, store=details.store, price=price_of(details.prices, model)
+            encode_run, recorded, model=model, store=details.store, prices=details.prices
         )
         await request.reply(200, body)
 
