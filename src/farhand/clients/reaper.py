@@ -23,54 +23,10 @@ from farhand.errors import Broken, Unreadable
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import CLIENT_CALLS
 
-LAST_NEWS = 500
-"""How many entries of a feed are searched for the withdrawal of a tool."""
-
-
-class Orphans:
-    def __init__(self, sessions: ClientSessions, desk: Desk, eventlog: EventLog) -> None:
-        self._sessions = sessions
-        self._desk = desk
-        self._log = eventlog
-
-    async def fail(self, calls: Iterable[Call]) -> None:
-        """Fails the calls among these whose tool nobody offers, with the reason for its withdrawal."""
-        suspects: dict[Owner, list[Call]] = {}
-        for call in self._without_tool(calls):
-            suspects.setdefault(call.owner, []).append(call)
-        for owner, asked in suspects.items():
-            if self._log.is_shared:
-                # another worker may have registered the tool just now
-                await self._sessions.refresh(owner)
-            orphans = self._without_tool(asked)
-            if orphans:
-                await self._fail_of(owner, orphans)
-
-    def _without_tool(self, calls: Iterable[Call]) -> list[Call]:
-        registry = self._sessions.registry
-        return [call for call in calls if registry.get(call.owner, call.tool) is None]
-
-    async def _fail_of(self, owner: Owner, orphans: list[Call]) -> None:
-        first, last = await self._log.feed_span(owner)
-        news = await self._log.feed(owner, after=max(first - 1, last - LAST_NEWS), limit=LAST_NEWS)
-        for call in orphans:
-            try:
-                await self._desk.give_up([call], _reason(call, news))
-            except Unreadable as error:
-                log.warning("cannot fail call %s before its deadline: %s", call.call_id, error)
-
-
-def _reason(call: Call, news: list[News]) -> str:
-    """Why the tool was withdrawn, if that was after the call was opened."""
-    for each in reversed(news):
-        event = each.event
-        if isinstance(event, ClientUnregistered) and call.tool in event.tools and each.at > call.opened_at:
-            return event.reason
-    return DISCONNECTED
-
-
 log = logging.getLogger("farhand.clients")
 
+LAST_NEWS = 500
+"""How many entries of a feed are searched for the withdrawal of a tool."""
 RETRY_SEC = 1.0
 """Wait between two attempts while the store cannot be written."""
 ORPHANS_SEC = 15.0
@@ -80,7 +36,7 @@ ORPHANS_SEC = 15.0
 class ClientReaper:
     def __init__(self, sessions: ClientSessions, desk: Desk, eventlog: EventLog) -> None:
         self._sessions = sessions
-        self._orphans = Orphans(sessions, desk, eventlog)
+        self._desk = desk
         self._log = eventlog
         self._serving: asyncio.Task[None] | None = None
 
@@ -101,7 +57,7 @@ class ClientReaper:
             if streams is None:
                 group.create_task(self._watch_absent())
             else:
-                group.create_task(ClusterSync(self._sessions, self._orphans.fail, self._log, streams).run())
+                group.create_task(ClusterSync(self._sessions, self._fail, self._log, streams).run())
             group.create_task(self._watch_calls())
             group.create_task(self._watch_orphans())
 
@@ -165,7 +121,42 @@ class ClientReaper:
 
     async def _fail_orphans(self, among: list[Call] | None = None) -> None:
         try:
-            await self._orphans.fail(await self._log.calls_for_clients() if among is None else among)
+            await self._fail(await self._log.calls_for_clients() if among is None else among)
         except Broken as error:
             log.warning("cannot fail calls of withdrawn tools yet: %s", error)
             self._sessions.has_orphans.set()
+
+    async def _fail(self, calls: Iterable[Call]) -> None:
+        """Fails the calls among these whose tool nobody offers, with the reason for its withdrawal."""
+        suspects: dict[Owner, list[Call]] = {}
+        for call in self._without_tool(calls):
+            suspects.setdefault(call.owner, []).append(call)
+        for owner, asked in suspects.items():
+            if self._log.is_shared:
+                # another worker may have registered the tool just now
+                await self._sessions.refresh(owner)
+            orphans = self._without_tool(asked)
+            if orphans:
+                await self._fail_of(owner, orphans)
+
+    def _without_tool(self, calls: Iterable[Call]) -> list[Call]:
+        registry = self._sessions.registry
+        return [call for call in calls if registry.get(call.owner, call.tool) is None]
+
+    async def _fail_of(self, owner: Owner, orphans: list[Call]) -> None:
+        first, last = await self._log.feed_span(owner)
+        news = await self._log.feed(owner, after=max(first - 1, last - LAST_NEWS), limit=LAST_NEWS)
+        for call in orphans:
+            try:
+                await self._desk.give_up([call], _reason(call, news))
+            except Unreadable as error:
+                log.warning("cannot fail call %s before its deadline: %s", call.call_id, error)
+
+
+def _reason(call: Call, news: list[News]) -> str:
+    """Why the tool was withdrawn, if that was after the call was opened."""
+    for each in reversed(news):
+        event = each.event
+        if isinstance(event, ClientUnregistered) and call.tool in event.tools and each.at > call.opened_at:
+            return event.reason
+    return DISCONNECTED
