@@ -1,4 +1,4 @@
-"""Loads a model by its name, such as `anthropic:claude-sonnet-5`. The only module that names the providers.
+"""Loads a model by its name, such as `anthropic:claude-sonnet-5`.
 
 A provider's library is loaded only when it is used; if it is not installed, that is a `BadSetting`.
 """
@@ -6,21 +6,21 @@ A provider's library is loaded only when it is used; if it is not installed, tha
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
 from operator import attrgetter
 
+from farhand import models
 from farhand.errors import BadSetting
 from farhand.models.base import Model
 from farhand.models.settings import one_line
 
-# provider -> the module of its adapter, and the function in it that creates a model
-PROVIDERS: dict[str, tuple[str, str]] = {
-    "anthropic": ("farhand.models.anthropic", "Anthropic"),
-    "backboard": ("farhand.models.backboard", "Backboard"),
-    "openai": ("farhand.models.openai", "OpenAI"),
-    "openai-chat": ("farhand.models.openai", "OpenAIChat"),
-    "scripted": ("farhand.models.scripted", "ScriptedModel.from_yaml"),
+PROVIDERS = {
+    "anthropic": "Anthropic",
+    "backboard": "Backboard",
+    "openai": "OpenAI",
+    "openai-chat": "OpenAIChat",
+    "scripted": "ScriptedModel.from_yaml",
 }
+"""By the first part of a name: what creates the model, as `farhand.models` names it."""
 
 
 def load_model(name: str, *, base_url: str | None = None) -> Model:
@@ -32,8 +32,7 @@ def load_model(name: str, *, base_url: str | None = None) -> Model:
     if provider not in PROVIDERS or not rest:
         known = ", ".join(f"{each}:…" for each in sorted(PROVIDERS))
         raise BadSetting(f"There is no model '{one_line(name)}'.", hint=f"Known: {known}.")
-    module, maker = PROVIDERS[provider]
-    make: Callable[..., Model] = attrgetter(maker)(import_module(module))
+    make: Callable[..., Model] = attrgetter(PROVIDERS[provider])(models)
     if base_url is None:
         return make(rest)
     if provider == "scripted":
