@@ -84,7 +84,7 @@ async def test_only_calls_of_withdrawn_tools_fail_and_what_waits_for_an_approval
 async def test_coming_and_leaving_is_told_in_the_same_transaction(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(office.log, "tell", None)
+    monkeypatch.setattr(office.log, "add_notice", None)
     with FeedReader(office.log, ANN, after=0) as reader:
         await office.register("notes", "read")
         came = await reader.next(5)
