@@ -72,7 +72,7 @@ class Worker:
         self._is_store_down = False
         """Whether it was logged that the store is down."""
         context.log.on_run = self._follow
-        context.log.on_doubt = self._resume_later
+        context.log.on_unconfirmed = self._resume_later
         context.log.is_active = self._active.__contains__
 
     async def serve(self, ready: asyncio.Event) -> None:
@@ -305,18 +305,18 @@ class Worker:
 
     async def _resume_interrupted(self) -> int:
         """Continues runs that were dropped while the store was down."""
-        adopted = 0
+        resumed = 0
         for key in list(self._interrupted):
             claims = self._interrupted.pop(key)
             try:
                 run = await self._context.log.last_run(*key)
                 if run is not None and run.active and self._is_own(run, claims):
-                    adopted += await self._resume_run(run)
+                    resumed += await self._resume_run(run)
             except StoreDown:
                 # a claim that was tried just now may have been stored as well
                 self._interrupted.setdefault(key, set()).update(claims)
                 raise
-        return adopted
+        return resumed
 
     def _is_own(self, run: Run, claims: set[tuple[str, int]]) -> bool:
         """Whether no task advances it, in this process or, as far as this one knows, in another."""

@@ -78,7 +78,7 @@ class EventLog(Threads):
         self.on_run: Callable[[Run, bool], None] = lambda run, is_own: None
         """Called for every run that started, parked, resumed or ended, and for a parked one that no longer
         waits; the flag says whether this process appended it."""
-        self.on_doubt: Callable[[Key, Run | None], None] = lambda key, run: None
+        self.on_unconfirmed: Callable[[Key, Run | None], None] = lambda key, run: None
         """Called for a thread whose last append may not be stored, with its run as that append would leave
         it; where other processes write too, only if this process claimed the run with it."""
         self.is_active: Callable[[str], bool] = lambda run_id: False
@@ -438,11 +438,11 @@ class EventLog(Threads):
 
     def on_rolled_back(self, key: Key, changes: Changes) -> None:
         if not self.is_shared:
-            self.on_doubt(key, changes.thread.run_record())
+            self.on_unconfirmed(key, changes.thread.run_record())
             return
         for run in changes.runs.values():
             if run.active and not run.parked:
-                self.on_doubt(key, run)
+                self.on_unconfirmed(key, run)
 
     def on_loaded(self, thread: ThreadState) -> None:
         run = thread.run_record()

@@ -398,7 +398,7 @@ async def test_a_claim_that_nobody_knows_the_end_of_is_told(
     story: ThreadStory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     doubts: list[Run | None] = []
-    story.log.on_doubt = lambda key, run: doubts.append(run)
+    story.log.on_unconfirmed = lambda key, run: doubts.append(run)
 
     async def away(*appends: object) -> None:
         raise StoreDown("The store is away.")
