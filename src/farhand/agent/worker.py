@@ -188,9 +188,9 @@ class Worker:
         """The store did not confirm what was decided here: check the log when it is back."""
         if run is not None:
             self._active.let_go(run.run_id)
-        self._note_orphan(key, run)
+        self._note_interrupted(key, run)
 
-    def _note_orphan(self, key: tuple[Owner, str], run: Run | None) -> None:
+    def _note_interrupted(self, key: tuple[Owner, str], run: Run | None) -> None:
         claims = self._interrupted.setdefault(key, set())
         if run is not None:
             claims.add((run.run_id, run.fence))
@@ -382,10 +382,10 @@ class Worker:
             log.info("%s", error)
             if not self._context.log.is_shared:
                 # no other worker can have claimed it: the next sweep checks in the log whether it has ended
-                self._note_orphan((active.run.owner, active.run.thread_id), None)
+                self._note_interrupted((active.run.owner, active.run.thread_id), None)
         except StoreDown as error:
             self._log_store_down("run %s interrupted, store unavailable: %s", active.run.run_id, error)
-            self._note_orphan((active.run.owner, active.run.thread_id), active.run)
+            self._note_interrupted((active.run.owner, active.run.thread_id), active.run)
         except Exception:
             log.exception(
                 "run %s of thread %s failed unexpectedly",
@@ -400,7 +400,7 @@ class Worker:
 
     async def _break_off(self, run: Run) -> None:
         if not await self._unless_store_is_down(self._give_up(run)):
-            self._note_orphan((run.owner, run.thread_id), run)
+            self._note_interrupted((run.owner, run.thread_id), run)
 
     def _leave(self, active: loop.ActiveRun, rest: Rest | None) -> None:
         if rest is not Rest.PARKED:
