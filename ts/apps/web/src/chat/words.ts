@@ -38,7 +38,7 @@ export const ENGLISH = {
 
   // the first visit, and an unknown chat
   welcomeTitle: "What can I do for you?",
-  welcomeText: "You are asked before a tool uses this browser or does anything that needs your approval. Take your time: your chats are saved, even if the connection breaks.",
+  welcomeText: "You are asked before a tool uses this browser or does anything that needs your approval. Take your time: nothing is lost if the connection breaks.",
   noSuchChat: "No such chat",
   noSuchChatTitle: "There is no such chat.",
   noSuchChatText: "It was deleted, or it belongs to somebody else. Start a new one, or choose one of yours from the list.",
