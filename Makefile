@@ -9,29 +9,29 @@ STORE ?=
 ARGS ?=
 
 bin := $(VENV)/bin
-# A stamp is written after a set-up that went through, so an interrupted one is repeated.
+# A stamp is written after a successful set-up, so an interrupted one is repeated.
 ready_to_run := $(VENV)/.ready-to-run
 ready_to_develop := $(VENV)/.ready-to-develop
 set_up_inputs := pyproject.toml scripts/set_up.sh
 ts_ready := ts/node_modules/.ready
 ts_inputs := $(wildcard ts/package.json ts/package-lock.json ts/packages/*/package.json ts/apps/*/package.json ts/set_up.sh)
-# The example with CopilotKit has packages of its own: half a gigabyte that nothing else needs.
+# The packages of the CopilotKit example: half a gigabyte that nothing else needs.
 copilotkit_page := examples/copilotkit/page
 copilotkit_ready := $(copilotkit_page)/node_modules/.ready
-# Promised whole in every branch; elsewhere coverage may only rise.
+# These have full branch coverage; elsewhere coverage may only rise.
 covered := core calls tools
-# Enough for that. Measuring doubles what a test computes, so no other test is measured.
+# The tests for that. Measuring doubles the work of a test, so no other test is measured.
 covering := tests/unit/core tests/unit/calls tests/unit/tools tests/unit/agent tests/unit/eventlog
 run_tests := $(bin)/python scripts/run_tests.py
-# They need the packages of the example, so they are a part of their own that nothing else waits for.
+# They need the packages of the example, so they are a separate part that nothing else waits for.
 copilotkit_tests := tests/browser/test_copilotkit.py tests/docs/test_copilotkit.py
-# Parts of their own.
+# Separate parts.
 elsewhere := tests/walk tests/frameworks $(copilotkit_tests)
 
-# The demo says how long a first visit had to wait.
+# The demo prints how long the first start took.
 began := $(shell date +%s)
 
-# The built pages: anew when one of their sources is newer than the last build.
+# The built pages: rebuilt when one of their sources is newer than the last build.
 ui_built := src/farhand/_ui/index.html
 ui_inputs := $(shell find ts/packages/*/src ts/apps/web -name node_modules -prune -o -type f -print 2>/dev/null)
 
@@ -54,7 +54,7 @@ demo: $(ready_to_run) ui-if-node ## start the demo on 127.0.0.1 (PORT=9000 MODEL
 
 ui: $(ui_built) ## build the chat page and the Inspector into src/farhand/_ui (needs Node.js)
 
-# The demo does without the pages rather than not at all.
+# Without Node.js, the demo starts without the pages.
 ui-if-node:
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) -s --no-print-directory ui; \
 	else echo "demo: no Node.js here, so the chat page is not built; the API runs, and / says how to use it"; fi
@@ -62,10 +62,10 @@ ui-if-node:
 quick: $(ready_to_develop) ## unit tests and faces on the store in memory, while you work (under a minute)
 	@$(bin)/python scripts/run_tier.py quick
 
-most: $(ready_to_develop) ## every check and test but storms, sweeps, the walk, other frameworks, published suites and tools on copies
+most: $(ready_to_develop) ## every check and test except storms, sweeps, a fresh clone, other frameworks, published suites and tools on copies
 	@$(bin)/python scripts/run_tier.py most
 
-# Checks first: a test run says little about code that does not hold its shape.
+# Checks first: they are fast, and a test run says little about code that fails them.
 test: $(ready_to_develop) ## run every check and every test (JOBS=2 at a time)
 	@$(bin)/python scripts/run_tier.py test
 
@@ -117,11 +117,11 @@ check-ts: $(ts_ready)
 # What is only in `make test`; `storm` and the walk are parts of their own.
 whole_only := storm or sweep or second_store or tools or conformance or frameworks
 
-# Processes that each load their own part only, rather than workers that each load everything. Three on two
+# Processes that each load only their own part, instead of workers that each load everything. Three on two
 # processors: some tests wait.
 quick := $(run_tests) -q -p no:schemathesis --hypothesis-profile=quick \
     -m 'not (postgres or sqlite or slow or repository or $(whole_only))'
-# Nothing in them is for `make quick`, and they take long to load.
+# `make quick` uses none of them, and they take long to load.
 not_quick := tests/unit/scripts tests/unit/test_patterns.py tests/unit/bridges/test_provider_calls.py
 
 tests-quick-unit: $(ready_to_develop)
@@ -154,7 +154,7 @@ tests-copilotkit: $(ready_to_develop) $(ui_built) $(copilotkit_ready) ## run the
 	@$(run_tests) -q $(copilotkit_tests) </dev/null
 
 # Both at the same time, as they often wait for restarts, and with no more than one process beside them, since others
-# would starve them. Longer with `make storms` or TEST_STORM_SECONDS=600; a run is brought back by the seed it printed,
+# would starve them. Longer with `make storms` or TEST_STORM_SECONDS=600; a run is repeated with the seed that it printed,
 # TEST_STORM_SEED.
 tests-chaos: $(ready_to_develop) ## run thousands of calls under random faults, on SQLite and on PostgreSQL
 	@echo "tests: random faults"
@@ -168,7 +168,7 @@ storms: export TEST_STORM_FAULTS ?= 150
 storms: export TEST_STORM_CALLS ?= 6000
 storms: tests-chaos ## the same, three times as long
 
-# The clients that people use, over real connections to a server of this environment.
+# The published clients, over real connections to a server of this environment.
 tests-ts: $(ts_ready) $(ready_to_develop)
 	@echo "tests: AI SDK clients against farhand run"
 	@cd ts && NO_COLOR=1 node_modules/.bin/vitest run --reporter=dot </dev/null
@@ -182,31 +182,31 @@ test-lowest: $(ready_to_develop) ## run the tests that depend on other libraries
 	@echo "tests: the oldest versions that are allowed"
 	@$(bin)/python -m scripts.lowest </dev/null
 
-# In an environment of their own, with the frameworks themselves. One of them: ARGS='tests/frameworks/pydantic_ai -x'
+# In a separate environment, with the frameworks themselves. One of them: ARGS='tests/frameworks/pydantic_ai -x'
 tests-frameworks: $(ready_to_develop) $(ts_ready) ## run the tests of the bridges with the frameworks they are for
 	@echo "tests: bridges in other frameworks"
 	@$(bin)/python -m scripts.frameworks $(ARGS) </dev/null
 
-# What a newcomer does: it sets up everything anew in a clone of the last commit.
+# What a newcomer does: sets up everything in a clone of the last commit.
 tests-walk: $(ready_to_develop)
 	@echo "tests: a fresh clone, make demo, the first card answered"
 	@$(bin)/python -m pytest -q -s tests/walk </dev/null
 
 # Not part of `make test`: each planted fault costs a run of the tests that must notice it.
-mutants: $(ready_to_develop) ## plant one fault at a time and see that a test notices it (ARGS='lease-* --tests tests/unit')
+mutants: $(ready_to_develop) ## plant one fault at a time and check that a test notices it (ARGS='lease-* --tests tests/unit')
 	@$(bin)/python -m scripts.mutants $(ARGS) </dev/null
 
-screenshots: $(ready_to_develop) $(ui_built) ## take the pictures of docs/screenshots anew
+screenshots: $(ready_to_develop) $(ui_built) ## take the screenshots in docs/screenshots again
 	@SCREENSHOTS=1 $(bin)/python -m pytest -q tests/browser/test_screenshots.py </dev/null
 
-house: $(ready_to_develop) ## print how easy the source is to read, in figures (ARGS=--list names what is small)
+house: $(ready_to_develop) ## print figures about the readability of the source (ARGS=--list names small modules)
 	@$(bin)/python -m scripts.house $(ARGS)
 
-format: $(ready_to_develop) ## format the code and repair what the linter can
+format: $(ready_to_develop) ## format the code and apply the linter's fixes
 	@$(bin)/ruff check --quiet --fix-only .
 	@$(bin)/ruff format .
 
-docs: $(ready_to_develop) ## draw the state diagram from the table, and say where to read
+docs: $(ready_to_develop) ## generate the pages that come from tables in the code
 	@$(bin)/python scripts/draw_states.py
 	@$(bin)/python scripts/make_limits.py
 	@$(bin)/python scripts/make_errors.py
@@ -216,7 +216,7 @@ schema: $(ready_to_develop) ## write schema/ and the TypeScript types from the s
 	@$(bin)/python scripts/make_schema.py
 	@$(bin)/python scripts/make_openapi.py
 
-bench: $(ready_to_develop) ## measure the figures we publish (ARGS='p1 p3' for some of them)
+bench: $(ready_to_develop) ## measure the published figures (ARGS='p1 p3' for some of them)
 	@$(bin)/python -m bench $(ARGS)
 
 bench-quick: $(ready_to_develop) ## the same, shorter and smaller, in under two minutes
@@ -234,7 +234,7 @@ $(ready_to_run): requirements/run.txt $(set_up_inputs)
 	@scripts/set_up.sh run
 	@touch $@
 
-# The dev lock holds all of the run lock, so the demo needs no set-up of its own afterwards.
+# The dev lock contains the run lock, so the demo needs no other set-up afterwards.
 $(ready_to_develop): requirements/dev.txt requirements/run.txt requirements/oldest-server.txt $(set_up_inputs)
 	@scripts/set_up.sh dev
 	@touch $(ready_to_run) $@

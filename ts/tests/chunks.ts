@@ -1,4 +1,4 @@
-// The order in which an AI SDK client wants its chunks: a small state machine over one response.
+// Checks the order of the chunks in a response for AI SDK clients, with a small state machine.
 
 /** One chunk of the UI message stream, as it was sent. */
 export interface Chunk {
@@ -6,7 +6,7 @@ export interface Chunk {
   readonly [field: string]: unknown;
 }
 
-/** What is wrong with this response, in words; nothing if it is well-formed. */
+/** What is wrong with this response; empty if it is well-formed. */
 export function faultsOf(chunks: readonly Chunk[]): string[] {
   const order = new Order();
   chunks.forEach((chunk, index) => order.read(chunk, index));
@@ -79,7 +79,7 @@ class Order {
     }
     const block = `${kind} ${String(chunk["id"])}`;
     this.#must(this.#inStep, `${chunk.type} outside a step`);
-    // the stock client would take the step for one whose results are still to be posted
+    // a stock client would mistake this step for one whose results still have to be posted
     this.#must(!this.#outputInStep, `${chunk.type} in the step of a tool's output`);
     this.#must(
       this.#open === (move === "start" ? undefined : block),

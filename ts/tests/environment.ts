@@ -1,5 +1,5 @@
-// What the tests run in: a page to render into, with Node's own fetch. The page's fetch is the DOM library's
-// imitation of a browser; what is under test here are the clients, over real connections.
+// The environment of the tests: a DOM to render into, with Node's own fetch. The DOM library's fetch imitates a browser's; the tests need
+// real connections.
 import { builtinEnvironments, type Environment } from "vitest/runtime";
 
 const KEPT = [
@@ -24,7 +24,7 @@ export default {
     for (const [name, value] of kept) {
       global[name] = value;
     }
-    // the DOM library has one that never tells anything: without a layout everything is in sight
+    // the DOM library's own observer never reports anything: without a layout, everything counts as visible
     delete global["IntersectionObserver"];
     return environment;
   },

@@ -1,4 +1,4 @@
-// Of every test file: what a test stubbed is gone before the next file of the same process is loaded.
+// Restores what a test file stubbed before the next file of the same process is loaded.
 import { afterAll, afterEach, vi } from "vitest";
 
 function restore(): void {

@@ -1,4 +1,4 @@
-// A message of the AI SDK, whichever version, and what a person sees of it.
+// A message of any version of the AI SDK, and what a person sees of it.
 
 export interface Message {
   readonly id: string;
@@ -13,7 +13,7 @@ export interface Part {
   readonly toolCallId?: string;
   readonly toolName?: string;
   readonly input?: unknown;
-  /** Where clients of 6.0 keep an input that was refused. */
+  /** Where clients of 6.0 keep a refused input. */
   readonly rawInput?: unknown;
   readonly output?: unknown;
   readonly errorText?: string;
@@ -27,7 +27,7 @@ export function toolOf(part: Part): string | undefined {
   return part.type.startsWith("tool-") ? part.type.slice("tool-".length) : undefined;
 }
 
-/** One line per part that can be seen. */
+/** One line for each visible part. */
 export function linesOf(messages: readonly Message[]): string[] {
   return messages.flatMap((message) =>
     message.parts.flatMap((part) => {

@@ -1,4 +1,4 @@
-// The published AG-UI clients, side by side, behind the few words that the tests need. Nothing of them is changed.
+// The published AG-UI clients, unchanged, behind one interface for the tests.
 import { randomUUID } from "node:crypto";
 import { type AgentSubscriber, HttpAgent, type Message } from "@ag-ui/client";
 import { HttpAgent as HttpAgent0059 } from "ag-ui-client0059";
@@ -47,14 +47,14 @@ export const versions: readonly Version[] = [
 ];
 
 export interface Told {
-  /** The types of the events, in their order, without the pieces of texts. */
+  /** The types of the events in order, without the pieces of texts. */
   readonly types: string[];
   /** Code and message of the error that ended the run. */
   readonly error: { code?: string; message: string } | undefined;
   readonly interrupts: readonly Interrupt[];
 }
 
-/** One run, to its end. What a client throws is thrown. */
+/** One run to its end. Errors of the client are thrown. */
 export async function run(agent: Agent, parameters: object = {}): Promise<Told> {
   const types: string[] = [];
   let error: Told["error"];
@@ -76,7 +76,7 @@ export function say(agent: Agent, content: string): void {
   agent.addMessage({ id: randomUUID(), role: "user", content });
 }
 
-/** A result of the page's own. */
+/** A result of the page. */
 export function bring(agent: Agent, toolCallId: string, content: unknown): void {
   agent.addMessage({ id: randomUUID(), role: "tool", toolCallId, content: JSON.stringify(content) });
 }
@@ -94,7 +94,7 @@ export function openCalls(agent: Agent): { id: string; name: string; args: unkno
     }));
 }
 
-/** One line for each thing in the history. */
+/** One line for each entry of the history. */
 export function lines(agent: { readonly messages: readonly Message[] }): string[] {
   return agent.messages.flatMap((message) => {
     switch (message.role) {

@@ -1,5 +1,4 @@
-// One person at one page, whichever AI SDK the page uses and over whatever it talks. Tests speak this language
-// alone.
+// One person at one page, with any version of the AI SDK and over any transport. The tests use only this interface.
 import { type Message, type Part, toolOf } from "../message.ts";
 import { until } from "../until.ts";
 import type { Wire } from "../wire.ts";
@@ -10,11 +9,11 @@ export interface ToolCall {
   readonly input: unknown;
 }
 
-/** What the page does by itself after a tool was answered. */
+/** What the page does automatically after a tool was answered. */
 export type AutoSend =
-  /** posts as the stock helpers say: all outputs are there, or all approvals are answered */
+  /** posts by the rules of the stock helpers: all outputs are there, or all approvals are answered */
   | "stock"
-  /** posts as our own helper says: an approval and its output together */
+  /** posts by the rule of our own helper: an approval and its output together */
   | "joint"
   | "never";
 
@@ -26,9 +25,9 @@ export interface Opening {
   readonly onToolCall?: (call: ToolCall, page: Page) => void;
   /** The `wait` in the body of its posts. */
   readonly wait?: "turn" | "hold";
-  /** What the page knows when it is opened: after a reload, what the server keeps. */
+  /** The messages with which the page is opened: after a reload, the stored ones. */
   readonly messages?: readonly Message[];
-  /** Follow the answer that is under way as soon as the page is there: the `resume` of `useChat`. */
+  /** Resume the answer in progress when the page is opened: the `resume` of `useChat`. */
   readonly resume?: boolean;
 }
 
@@ -49,7 +48,7 @@ export type ToolOutput = { readonly tool: string; readonly toolCallId: string } 
   { readonly output: unknown } | { readonly state: "output-error"; readonly errorText: string }
 );
 
-/** What differs between the pages: how a person's hands and eyes reach the chat. */
+/** What differs between the pages: how a person reads and presses. */
 export interface Hands {
   readonly chat: () => Chat;
   readonly see: () => string[];
@@ -61,7 +60,7 @@ export interface Hands {
 export interface Client {
   readonly name: string;
   readonly transport: "http" | "socket";
-  /** Clients of the first 6.0 add a resumed answer to what they have of it. */
+  /** Clients of the first 6.0 append a resumed answer to what they have of it. */
   readonly resumesFromEmptyOnly?: boolean;
   readonly open: (opening: Opening) => Page;
 }
@@ -91,7 +90,7 @@ export class Page {
     this.hands.say(text);
   }
 
-  /** What an `onToolCall` does with a call it was given. */
+  /** What an `onToolCall` does with its call. */
   bring(call: ToolCall, output: unknown): void {
     void this.hands.chat().addToolOutput({ tool: call.toolName, toolCallId: call.toolCallId, output });
   }
@@ -109,7 +108,7 @@ export class Page {
     this.bringError(this.#open(tool, nth), errorText);
   }
 
-  /** The person's yes or no, to the first or the `nth` request for this tool. */
+  /** Allows or denies the first or the `nth` request for this tool. */
   decide(tool: string, approved: boolean, { reason, nth = 0 }: { reason?: string; nth?: number } = {}): void {
     const asking = this.parts(tool).filter((part) => part.state === "approval-requested");
     const approval = asking[nth]?.approval;
@@ -124,7 +123,7 @@ export class Page {
     void this.hands.chat().sendMessage();
   }
 
-  /** Asks the server for the answer that is under way. */
+  /** Requests the answer in progress from the server. */
   resume(): void {
     void this.hands.chat().resumeStream();
   }
@@ -133,7 +132,7 @@ export class Page {
     return this.messages.flatMap((message) => message.parts.filter((part) => toolOf(part) === tool));
   }
 
-  /** Waits until a line of the page has these words. */
+  /** Waits until a line of the page contains these words. */
   async sees(words: string, withinMs?: number): Promise<void> {
     const fact = (): boolean => this.seen().some((line) => line.includes(words));
     await until(
@@ -143,7 +142,7 @@ export class Page {
     );
   }
 
-  /** Waits until the client does nothing any more: no response is open and the chat is ready or broken. */
+  /** Waits until the client is idle: no response is open, and the chat is ready or failed. */
   async rests(): Promise<void> {
     const from = performance.now();
     const quiet = (): boolean => Math.min(this.wire.quietFor, performance.now() - from) > 100;
@@ -153,7 +152,7 @@ export class Page {
     );
   }
 
-  /** Waits until nothing has come or gone for two seconds: whoever posts in a loop never gets here. */
+  /** Waits until nothing was sent or received for two seconds: a client that posts in a loop never gets here. */
   async quiet(): Promise<void> {
     const from = performance.now();
     const quiet = (): boolean => Math.min(this.wire.quietFor, performance.now() - from) > 2_000;

@@ -1,4 +1,4 @@
-// A program on the held WebSocket, both directions on one line: frames are whole server-sent events.
+// A program on the held WebSocket, in both directions: frames are whole server-sent events.
 import { once } from "node:events";
 import { WebSocket } from "ws";
 import type { Chunk } from "../chunks.ts";
@@ -45,12 +45,12 @@ export class Live {
     return frames.map(chunkOf);
   }
 
-  /** The frames that nobody has read yet. */
+  /** The frames that were not read yet. */
   get unread(): string[] {
     return this.frames.slice(this.#read);
   }
 
-  /** Waits for frames outside an exchange and takes them. */
+  /** Waits for frames outside an exchange and returns them. */
   async take(count: number): Promise<string[]> {
     await until(
       () => this.unread.length >= count,
@@ -72,7 +72,7 @@ interface Sending {
   readonly trigger: string;
 }
 
-/** A page's own transport over that line, for the chat class of `ai`: an exchange for each message, up to its `[DONE]`. */
+/** A page's own transport over this connection, for the chat class of `ai`: one exchange for each message, up to its `[DONE]`. */
 export class LiveSocketTransport {
   /** The messages that were sent, in order. */
   readonly sent: object[] = [];

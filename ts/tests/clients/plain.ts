@@ -72,7 +72,7 @@ export const socket7: Client = {
     }),
 };
 
-/** The chat classes of these versions over the held WebSocket, each with a transport that a page writes for itself. */
+/** The chat classes of these versions over the held WebSocket, with a transport written for the test. */
 export const liveChats = [
   ["ai 6.0.3", (url: string, opening: Opening) => openLive(url, opening, Chat603, ai603)],
   ["ai 6", (url: string, opening: Opening) => openLive(url, opening, Chat6, ai6)],
@@ -110,7 +110,7 @@ function openPage(opening: Opening, chatOn: (wire: Wire, callbacks: Callbacks) =
     opening.onToolCall?.(toolCall, page);
   };
   const messages = [...(opening.messages ?? [])];
-  // the versions' classes are alike, their types are not: the tests see what all of them have
+  // the classes of the versions are alike, but their types are not: the tests use what all of them have
   const chat = chatOn(wire, { id: opening.chatId, onToolCall, messages }) as Chat;
   const page = new Page(opening.chatId, wire, handsOn(chat));
   if (opening.resume === true) {

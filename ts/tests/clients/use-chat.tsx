@@ -1,4 +1,4 @@
-// A page as people write it with `useChat`: what is seen is read from the DOM, what is pressed are buttons.
+// A page with `useChat`, as people write it: the test reads the DOM and presses buttons.
 import { useChat as useChat7 } from "@ai-sdk/react";
 import { useChat as useChat6 } from "@ai-sdk/react6";
 import * as ai7 from "ai";
@@ -18,7 +18,7 @@ export const react6: Client = {
     mount(opening, (wire, callbacks) => {
       const transport = new ai6.DefaultChatTransport(httpOptions(opening, wire));
       const options = { ...callbacks, ...whenToSend(ai6, opening), transport };
-      // the hook takes messages of its own version; the tests hold what all versions have
+      // the hook takes messages of its own version; the tests use what all versions have
       return () => useChat6(options as unknown as Parameters<typeof useChat6>[0]) as unknown as Chat;
     }),
 };
@@ -136,7 +136,7 @@ function press(place: HTMLElement, label: string): void {
 
 function fill(place: HTMLElement, label: string, text: string): void {
   const input = found<HTMLInputElement>(place, label);
-  // React listens to the native setter: an assignment to the element alone would go unnoticed
+  // React listens to the native setter: assigning to the element alone would not be noticed
   const setter = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value")?.set;
   flushSync(() => {
     setter?.call(input, text);

@@ -1,4 +1,4 @@
-// `useChat` in the versions on both sides of each change in how a client resumes, side by side. Each brings an `ai` of its own.
+// `useChat` in the versions before and after each change in how a client resumes, each with its own `ai`.
 import { useChat as useChat603 } from "@ai-sdk/react603";
 import { useChat as useChat60100 } from "@ai-sdk/react60100";
 import { useChat as useChat60247 } from "@ai-sdk/react60247";
@@ -18,7 +18,7 @@ interface Stock extends StockHelpers {
   readonly DefaultChatTransport: new (options: ReturnType<typeof httpOptions>) => unknown;
 }
 
-// the hooks take messages of their own versions; the tests hold what all versions have
+// the hooks take messages of their own versions; the tests use what all versions have
 const HOOKS: Readonly<Record<string, readonly [folder: string, hook: unknown]>> = {
   "6.0.3": ["react603", useChat603],
   "6.0.100": ["react60100", useChat60100],
@@ -45,7 +45,7 @@ export const versions: readonly Client[] = await Promise.all(
   }),
 );
 
-/** The very `ai` that this hook uses: it lies below the hook's package, as another version lies at the top. */
+/** The `ai` that this hook uses: it is installed below the hook's package, since another version is at the top. */
 async function stockOf(folder: string, version: string): Promise<Stock> {
   const home = resolve(import.meta.dirname, "../../node_modules/@ai-sdk", folder, "node_modules/ai");
   const manifest = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as {

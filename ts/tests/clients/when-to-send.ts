@@ -4,10 +4,10 @@ import type { Opening } from "./client.ts";
 
 type When = (options: { messages: never[] }) => boolean;
 
-/** The helpers that the `ai` package of a version brings along. */
+/** The helpers in the `ai` package of a version. */
 export interface StockHelpers {
   readonly lastAssistantMessageIsCompleteWithToolCalls: When;
-  /** Missing in 5, which knows no approvals. */
+  /** Missing in version 5, which has no approvals. */
   readonly lastAssistantMessageIsCompleteWithApprovalResponses?: When;
 }
 

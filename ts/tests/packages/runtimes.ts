@@ -1,4 +1,4 @@
-// Other runtimes that a program may use, fetched once: Node 22, and bun. Kept beside the workspace's own packages.
+// Other runtimes for programs, downloaded once: Node 22 and bun. Stored next to the workspace's packages.
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";

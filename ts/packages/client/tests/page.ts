@@ -1,4 +1,4 @@
-// A page with one thread, on a real server: what it shows, what it asked for, and what it keeps over a reload.
+// A page with one thread, on a real server: what it shows, what it requested, and what it keeps across a reload.
 import { afterAll } from "vitest";
 import { fresh, type Scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
@@ -42,7 +42,7 @@ export function pages(scene: Scene): (options?: Partial<ThreadOptions>) => Page 
   };
 }
 
-/** One line for each part that can be seen. */
+/** One line for each visible part. */
 export function lines({ messages, calls }: ThreadState): string[] {
   return messages.flatMap(({ role, parts }) =>
     parts.map((part) => {

@@ -1,5 +1,5 @@
-// The program of tests/chaos/client_program.py with this client: URL TOKEN ID FOLDER GRACE. Each handler notes in a file of its own that
-// it ran, before it does anything else.
+// The program of tests/chaos/client_program.py with this client: URL TOKEN ID FOLDER GRACE. Each handler first notes in a file that it
+// ran.
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "../src/index.ts";

@@ -1,4 +1,4 @@
-// A client that runs in the test's own process, beside a real server.
+// A client that runs in the test's own process, next to a real server.
 import { afterEach } from "vitest";
 import type { Scene } from "../../../tests/server-fixture.ts";
 import { fresh } from "../../../tests/server-fixture.ts";
@@ -12,13 +12,13 @@ export interface Executed {
 export interface Program {
   readonly client: Client;
   readonly clientID: string;
-  /** Ended by the test, or with it. */
+  /** Stopped by the test, or at its end. */
   readonly running: Promise<void>;
   readonly call: (tool: string, input: object, more?: object) => Promise<Executed>;
   readonly tools: () => Promise<readonly { readonly id: string }[]>;
 }
 
-/** To be called once at the top of a test file. Programs are stopped when their test is done. */
+/** Call it once at the top of a test file. Programs are stopped when their test is done. */
 export function programs(scene: Scene): (declare: (client: Client) => void, options?: Partial<ClientOptions>) => Promise<Program> {
   const open: { client: Client; running: Promise<void> }[] = [];
   afterEach(async () => {
@@ -42,7 +42,7 @@ export function programs(scene: Scene): (declare: (client: Client) => void, opti
   };
 }
 
-/** A promise that somebody else keeps. */
+/** A promise that another function resolves. */
 export class Gate {
   open: () => void = () => undefined;
   readonly passed = new Promise<void>((wake) => (this.open = wake));

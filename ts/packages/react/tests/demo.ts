@@ -1,4 +1,4 @@
-// The demo on a real server, and a page with its cards as a person uses them.
+// The demo on a real server, and a page with its cards, used as a person does.
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -12,7 +12,7 @@ const VENV = process.env["VENV"] ?? ".venv";
 const FARHAND = join(isAbsolute(VENV) ? VENV : join(ROOT, VENV), "bin/farhand");
 const ADDRESS = /http:\/\/127\.0\.0\.1:\d+/;
 
-/** To be called once at the top of a test file; gives the address once it runs. */
+/** Call it once at the top of a test file; returns the address once the demo runs. */
 export function demo(): () => string {
   const room = mkdtempSync(join(tmpdir(), "farhand-demo-"));
   let running: ChildProcess | undefined;

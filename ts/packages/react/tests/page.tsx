@@ -1,4 +1,4 @@
-// A chat page as small as can be, with the cards in it, and a person's eyes and fingers.
+// A minimal chat page with the cards, and a simulated person who uses it.
 import type { ThreadOptions } from "@farhand/client";
 import { act, cleanup, fireEvent, render } from "@testing-library/react";
 import type { ReactNode } from "react";
@@ -21,7 +21,7 @@ export interface Page {
   readonly say: (text: string) => void;
   readonly button: (name: string | RegExp) => HTMLButtonElement;
   readonly press: (name: string | RegExp) => void;
-  /** Presses as soon as there is such a button: one that comes and goes is not missed. */
+  /** Presses the button as soon as it exists, so that one that is shown only briefly is not missed. */
   readonly presses: (name: string | RegExp) => Promise<void>;
   readonly field: (label: string | RegExp) => HTMLInputElement;
   readonly type: (label: string | RegExp, text: string) => void;
@@ -59,7 +59,7 @@ export function openPage(options: ThreadOptions, hostOptions?: HostOptions): Pag
     button: (name) => named("button", name),
     press: (name) => void fireEvent.click(named("button", name)),
     presses: async (name) => {
-      // what is set while `act` waits is shown when it ends: so it waits a little at a time
+      // state that is set while `act` waits is rendered when it ends, so it waits in small steps
       for (let look = 0; look < LOOKS_AT_MOST; look += 1) {
         if (presses(name)) {
           return;

@@ -1,4 +1,4 @@
-// Presses of a person. The page library of the tests does not tell them from those of a script, as every browser does.
+// Makes presses count as a person's. The DOM library of the tests does not distinguish them from those of scripts, as browsers do.
 
 export function pressesAre(whose: "a person's" | "a script's"): void {
   Object.defineProperty(Event.prototype, "isTrusted", { configurable: true, get: () => whose === "a person's" });
