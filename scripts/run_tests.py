@@ -1,4 +1,4 @@
-"""Runs pytest, and runs the failed tests once more if all of them are marked `browser` or `chaos`.
+"""Runs pytest, and runs the failed tests again if all of them are marked `browser` or `chaos`.
 
 Those use real browsers, processes and databases, which can starve on a shared machine. Any other failure
 fails the run, and so does a fault storm unless it noted under `STARVED` in pytest's cache that it could not

@@ -441,7 +441,7 @@ async def is_still_asked(player: Visitor, card: Locator) -> None:
 
 
 async def shift_tab_to(player: Visitor, name: str) -> None:
-    """From the message box back into the cards, until a button of this name has the focus; not for ever."""
+    """From the message box back into the cards, until a button of this name has the focus; not forever."""
     for _ in range(12):
         await player.page.keyboard.press("Shift+Tab")
         if await player.page.evaluate("() => document.activeElement.textContent.trim()") == name:

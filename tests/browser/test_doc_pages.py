@@ -132,7 +132,7 @@ async def elsewhere(browser: Browser, docs: Docs, path: str) -> AsyncIterator[Pa
 async def at_home(browser: Browser, docs: Docs, path: str, *, base: str = "") -> AsyncIterator[Page]:
     """A page behind the address of the server, as a dev server's proxy makes it; signed in as printed."""
     base = base or docs.server.url
-    # what is served to the test alone comes from nowhere, and a socket to this machine would need a yes
+    # what is served to the test alone comes from nowhere, and a socket to this machine would need an approval
     context = await browser.new_context(permissions=["local-network-access"])
     try:
         page = await context.new_page()

@@ -122,7 +122,7 @@ async def test_a_file_a_fold_and_the_way_back_are_reached_with_keys(guest: Visit
 
 
 async def back_to(page: Page, target: Locator) -> None:
-    """Presses Shift and Tab until this has the focus; not for ever."""
+    """Presses Shift and Tab until this has the focus; not forever."""
     await expect(target).to_be_visible()
     for _ in range(12):
         if await target.evaluate("(element) => element === document.activeElement"):
@@ -132,7 +132,7 @@ async def back_to(page: Page, target: Locator) -> None:
 
 
 async def tab_to(page: Page, name: str) -> None:
-    """Presses Tab until a button of this name has the focus; not for ever."""
+    """Presses Tab until a button of this name has the focus; not forever."""
     for _ in range(8):
         await page.keyboard.press("Tab")
         if await page.evaluate("() => document.activeElement.textContent.trim()") == name:

@@ -55,7 +55,7 @@ async def has_begun(player: Visitor, room: Path) -> tuple[str, str]:
 
 @asynccontextmanager
 async def nothing_resumed(visitor: Visitor) -> AsyncIterator[None]:
-    """As long as this lasts, the stream of an answer under way does not come."""
+    """As long as this lasts, the stream of an answer in progress does not come."""
     go_on = asyncio.Event()
 
     async def late(route: Route) -> None:

@@ -26,7 +26,7 @@ def open_page(address: str) -> dict[str, str]:
 
 @tool
 def never_end() -> str:
-    """Hang for ever.
+    """Hang forever.
 
     Returns:
         Nothing, ever.

@@ -94,7 +94,7 @@ class OneByOne(CarefulPerson):
 
 
 class Stage:
-    """`armed` is the server that dies; `others` go on. Without others it is started again."""
+    """`armed` is the server that dies; `others` continue. Without others it is started again."""
 
     def __init__(self, folder: Path, armed: Server, others: list[Server]) -> None:
         self.folder = folder

@@ -3,9 +3,9 @@
 A server that finds one of these files in the room, with its process id, kills or stops itself at a moment
 that no test could hit:
 
-- `kill-before-start`: a yes is stored, and its tool is about to be taken for this server;
+- `kill-before-start`: an approval is stored, and its tool is about to be taken for this server;
 - `kill-before-tool`: the tool is taken, and its function is about to be called;
-- `stop-before-tool`: the same, and the process goes on when somebody says so.
+- `stop-before-tool`: the same, and the process continues when somebody says so.
 """
 
 from __future__ import annotations

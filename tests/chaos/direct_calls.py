@@ -61,9 +61,9 @@ async def approve(there: Room, call: Json, *, approved: bool = True) -> tuple[in
 
 
 async def yes_that_kills(there: Room, tool: str, trap: str) -> None:
-    """A yes that is stored, by a server that is killed right after; it is gone by now."""
+    """An approval that is stored, by a server that is killed right after; it is gone by now."""
     call = await waiting(there, tool)
-    # another process reads it, and nothing else goes on here that would mind
+    # another process reads it, and nothing else continues here that would mind
     (there.folder / trap).write_text(str(there.server.pid))
     # whether the answer left before the kill is a matter of luck
     with suppress(httpx2.TransportError):

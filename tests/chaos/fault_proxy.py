@@ -205,7 +205,7 @@ _Fault = Callable[[_Pair], None]
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:
-    """No farewell: what is under way is lost, and the other end gets a reset."""
+    """No farewell: what is in progress is lost, and the other end gets a reset."""
     sock: socket.socket | None = writer.get_extra_info("socket")
     if sock is not None and sock.fileno() >= 0:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)

@@ -3,7 +3,7 @@
 Owns the rules: one outcome for each call and one answer for each question; whoever brought one was told the
 truth; a far call was offered to somebody; the model got the winner, once, and soon; readers heard the
 journal, no event lost or doubled, never lost their place, and every response had one end; no finished tool
-ran again, and none without the yes it needs; a success has run; programs were told what the record says.
+ran again, and none without the approval it needs; a success has run; programs were told what the record says.
 Must not know how the faults were made, nor how anything was recorded.
 """
 
@@ -160,7 +160,7 @@ class Heard:
 
 @dataclass
 class Talk:
-    """One thread: its journal, and what its reader heard over all connections since it last began anew."""
+    """One thread: its journal, and what its reader heard over all connections since it last began again."""
 
     thread_id: str
     is_finished: bool
@@ -265,7 +265,7 @@ def _lie(sending: Sending, winner: str | None, *, known: bool) -> str:
 
 
 def _denied_and_done(history: History) -> Iterator[str]:
-    """A no is the outcome; a yes is none."""
+    """A no is the outcome; an approval is none."""
     kinds = {each.call_id: each.kind for each in history.kept}
     for each in history.answered:
         kind = kinds.get(each.call_id)
@@ -359,7 +359,7 @@ def _faults_of_line(line: Line, heard: str | None) -> Iterator[str]:
 
 
 def _lost_places(history: History) -> Iterator[str]:
-    """What a reader was sent is stored, so its place is known for ever."""
+    """What a reader was sent is stored, so its place is known forever."""
     for talk in history.talks:
         for gap in talk.gaps:
             there = next((line.text for line in talk.journal if line.seq == gap.seq), None)

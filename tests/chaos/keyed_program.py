@@ -4,7 +4,7 @@
 `attach` has two callers and says yes itself; `told` waits until it is told of the outcome. `die` makes the
 call, says yes itself, and is killed at a moment that no test could hit:
 
-- `before-start`: the yes is stored, and the tool is about to be taken for this process;
+- `before-start`: the approval is stored, and the tool is about to be taken for this process;
 - `before-tool`: the tool is taken, and its function is about to be called;
 - `in-tool`: the function has had its effect, and the outcome is not stored;
 - `in-report`: the outcome is stored, and the program is being told of it.

@@ -49,7 +49,7 @@ async def test_a_live_stream_cut_after_every_kth_byte_and_resumed_equals_the_unc
 
 
 async def cut_and_uncut(rooms: list[Room], lines: list[FaultProxy], size: int) -> Cuts:
-    """Both read from the beginning to the end, while the run goes on."""
+    """Both read from the beginning to the end, while the run continues."""
     chat = f"chat-{size}"
     async with (
         Page(rooms[0].http, chat, wait="hold").saying("recite oslo") as live,

@@ -20,7 +20,7 @@ PAUSE_SEC = 0.003
 
 
 async def yes_beside_the_signal(there: Room, tool: str, subject: str, pause: float) -> None:
-    """A yes and SIGTERM, so far apart; the server runs again by now, and knows the yes."""
+    """An approval and SIGTERM, so far apart; the server runs again by now, and knows the approval."""
     async with executing(there, tool, subject, requestID=subject):
         call = await waiting(there, tool)
         yes = asyncio.create_task(approve(there, call))

@@ -60,7 +60,7 @@ class Place:
             await self._start()
 
     async def kill(self) -> None:
-        """The server that is in use: it is started again, or the other one goes on."""
+        """The server that is in use: it is started again, or the other one continues."""
         server = self._servers.pop(0)
         server.kill()
         await server.wait()

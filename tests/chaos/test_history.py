@@ -151,7 +151,7 @@ def _give_the_model_a_stranger(history: History) -> None:
 
 
 def _time_out_what_was_never_offered(history: History) -> None:
-    """No reader heard of it, so nobody brought anything, and the thread went on without it."""
+    """No reader heard of it, so nobody brought anything, and the thread continued without it."""
     history.sendings = [each for each in history.sendings if each.call_id != "c2"]
 
 
@@ -162,7 +162,7 @@ def _invent_what_nobody_sent(history: History) -> None:
 
 
 def _wake_long_after(history: History, *, before: int = 0) -> None:
-    """Its result was accepted, and its run was woken by nothing for 90 s, while others went on; `before` of
+    """Its result was accepted, and its run was woken by nothing for 90 s, while others continued; `before` of
     them had been woken by then."""
     history.requests = [replace(each, at=90.0) for each in history.requests]
     for number in range(100):

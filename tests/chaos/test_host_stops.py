@@ -88,7 +88,7 @@ async def read_to_its_end(http: httpx2.AsyncClient, held: asyncio.Event) -> str:
 
 
 async def resume(http: httpx2.AsyncClient) -> None:
-    """The call that was held is open, is answered, and the run goes on."""
+    """The call that was held is open, is answered, and the run continues."""
     (call,) = (await http.get("/api/inbox")).json()["calls"]
     ack = {"toolCallId": call["callId"], "status": "success", "output": {"view": "v1"}}
     assert (await http.post("/api/tools/ack", json=ack)).json()["ok"] is True

@@ -296,7 +296,7 @@ async def test_a_worker_that_dies_is_replaced_and_nobody_is_refused_meanwhile(cl
 
 
 async def ask(client: httpx2.AsyncClient) -> None:
-    # what was under way at the one that died may be lost; nobody is refused
+    # what was in progress at the one that died may be lost; nobody is refused
     with suppress(httpx2.RemoteProtocolError, httpx2.ReadError):
         assert (await client.get("/healthz", headers={"connection": "close"})).status_code == 200
 

@@ -62,7 +62,7 @@ async def test_a_worker_with_a_hundred_streams_and_fifty_running_tools_is_gone_i
 
 
 async def started(stack: AsyncExitStack, there: Room, play: str, chat: str) -> Live:
-    """A stream that stays open: what can be answered at once is, and the other call is under way."""
+    """A stream that stays open: what can be answered at once is, and the other call is in progress."""
     page = Page(there.http, chat, wait="hold")
     live = await stack.enter_async_context(page.saying(f"{play} {chat}"))
     await live.until("tool-output-available")
@@ -72,7 +72,7 @@ async def started(stack: AsyncExitStack, there: Room, play: str, chat: str) -> L
 async def ended(there: Room, chat: str) -> Turn:
     page = Page(there.http, chat)
     async with asyncio.timeout(ENDED_WITHIN_SEC):
-        # another process goes on with it: there is no event to wait for
+        # another process continues with it: there is no event to wait for
         while (turn := await page.resume()).finish != "stop":  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     return turn

@@ -21,7 +21,7 @@ from farhand.server.auth.authenticator import Authenticate
 from farhand.store.base import Store
 
 SHORT_WAITS = 100
-"""Of a millisecond each, for what was under way at a stop."""
+"""Of a millisecond each, for what was in progress at a stop."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Served:
         return len(self._server.server_state.tasks)
 
     async def stop(self) -> None:
-        """As at a signal: streams end resumably, what is under way is in the store."""
+        """As at a signal: streams end resumably, what is in progress is in the store."""
         if self._stopped:
             return
         self._stopped = True
@@ -130,7 +130,7 @@ async def _listen(app: App, listener: socket.socket, *, is_mounted: bool) -> uvi
 
 
 async def shut_down(server: uvicorn.Server, sockets: list[socket.socket]) -> None:
-    """Returns once nothing is under way, where uvicorn by itself waits a tenth of a second in any case."""
+    """Returns once nothing is in progress, where uvicorn by itself waits a tenth of a second in any case."""
     for each in server.servers:
         each.close()
     for connection in list(server.server_state.connections):

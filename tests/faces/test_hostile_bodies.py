@@ -361,7 +361,7 @@ def store_named(kind: str, request: pytest.FixtureRequest) -> str:
 
 
 async def completes(waiting: Waiting) -> None:
-    """What waited all the while is answered with its own result, and the same response goes on."""
+    """What waited all the while is answered with its own result, and the same response continues."""
     http = waiting.served.http
     ack = {"toolCallId": waiting.call, "status": "success", "output": {"its": "own"}}
     assert (await http.post("/api/tools/ack", json=ack)).json() == {"ok": True}

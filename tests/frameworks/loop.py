@@ -1,6 +1,6 @@
 """The interface through which `laws.py` tests a framework's own agent, with a scripted model.
 
-What a model does next depends on the results in its history alone, so a loop goes on in another process.
+What a model does next depends on the results in its history alone, so a loop continues in another process.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ async def test_a_held_call_has_no_task_and_its_stream_two(app: App) -> None:
     held = [_Silent(app, f"held-{number}") for number in range(5)]
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         streams = [group.create_task(each.run()) for each in held]
-        # nobody tells when the last of them waits, and with nothing else under way
+        # nobody tells when the last of them waits, and with nothing else in progress
         while not all(map(_Silent.waits, held)) or len(asyncio.all_tasks()) > before + 2 * len(held):  # noqa: ASYNC110
             await asyncio.sleep(0)
         for stream in streams:

@@ -158,7 +158,7 @@ async def test_damaged_tables_are_repaired_and_everything_is_found_again(
         assert (rebuilt.rows, rebuilt.left_out) == (dry.rows, [])
         assert await _dump(tables, store) == before
         assert await _everything_found(store, clock) == found
-        # and life goes on
+        # and life continues
         again = Lives(store, clock, seed + 100)
         again.purged_before = lives.purged_before
         await again.go_on(STEPS // 3)

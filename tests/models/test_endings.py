@@ -131,7 +131,7 @@ async def test_a_step_that_a_crash_cut_is_asked_again_from_the_stored_history(
         await at.until("t", TextAdded)
         await at.restart()
         await at.until("t", RunFinished)
-        # once more from the start: a replay leaves out what was cut
+        # again from the start: a replay leaves out what was cut
         assert await at.text_at_end("t") == "It is 42."
         assert "42" in str(at.fake.requests[-1].body)
 

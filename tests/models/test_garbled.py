@@ -70,7 +70,7 @@ def story(moment: Moment) -> Step:
 
 
 async def trouble(at: Stage) -> str:
-    """The sentence that the run ended with; afterwards the thread goes on."""
+    """The sentence that the run ended with; afterwards the thread continues."""
     failed = await at.agent.run("Tell me a story", thread="t")
     assert failed.stop_reason == "failed"
     assert (await at.agent.run("Hello?", thread="t")).text == "Here I am."

@@ -105,7 +105,7 @@ async def test_trouble_that_stays_ends_the_run_with_a_sentence(
 @requirement("models:trouble")
 async def test_a_conversation_that_is_too_long_for_backboard_is_told_as_such() -> None:
     async with stage(PROVIDERS[3], well) as at:
-        # a refusal is tried once more, in a new conversation
+        # a refusal is tried again, in a new conversation
         at.fake.refuse(400, "prompt is too long: 9 > 8", times=2)
         failed = await at.agent.run("Hello", thread="t")
         assert "The conversation is too long for openai/gpt-4o." in (failed.error or "")

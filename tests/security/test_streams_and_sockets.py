@@ -201,7 +201,7 @@ async def test_a_socket_that_vanishes_in_the_middle_stops_nothing(target: Target
     async with target.socket(PATHS_OF_SOCKETS[face], "bob") as socket:
         await socket.send(json.dumps({**kind, **page.body()}))
         socket.transport.abort()
-    # the run goes on without anybody who could tell
+    # the run continues without anybody who could tell
     await holds_soon(lambda: target.scene.ran == [("weather", "c")])
 
 

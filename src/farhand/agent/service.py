@@ -266,7 +266,7 @@ class AgentService:
 
     async def mark_delivered(self, run: Run) -> None:
         """An answer that ended unread has now reached a reader. If the store is down, it stays unread: its
-        response is over, and the answer can be read once more."""
+        response is over, and the answer can be read again."""
         # a reader does not have to wait for this
         noted = self.log.decide_uncommitted(
             run.owner,

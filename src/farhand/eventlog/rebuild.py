@@ -1,6 +1,6 @@
 """Rebuilds the look-up rows of threads from their logs, one thread after the other.
 
-Other processes may append in the meantime: a thread that changes while it is read is read again. The log, the
+Other processes may append meanwhile: a thread that changes while it is read is read again. The log, the
 feed numbers and the leases are never changed: a log cannot reproduce the latter two.
 """
 

@@ -1,7 +1,7 @@
 """The agent of the fault runs: every chat has a number, every call a name, and everything is written down.
 
 Each chat opens ten calls in three steps: three server tools (one that may run again, two that may not), five
-pages, a question for a yes, and the tool of a registered client.
+pages, a question for an approval, and the tool of a registered client.
 """
 
 from __future__ import annotations

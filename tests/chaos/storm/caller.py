@@ -1,6 +1,6 @@
 """A program that calls tools without a run during a fault run.
 
-With a request id it asks until it is answered, and then once more. Without one it asks once, and sees to it
+With a request id it asks until it is answered, and then again. Without one it asks once, and sees to it
 that the call does not stay open. What needs a yes or a page is answered as a person would.
 """
 
@@ -69,7 +69,7 @@ class Caller:
         except httpx2.HTTPError:
             return
         if response.status_code in (409, 429, 503) or (response.status_code == 404 and self._is_client):
-            # under way, not now, or its client is away
+            # in progress, not now, or its client is away
             return
         assert response.status_code in (200, 504), (response.status_code, response.text)
         told = response.json()

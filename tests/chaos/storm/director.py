@@ -71,7 +71,7 @@ class Director:
                 await self._progress.until(lambda: self._progress.told >= seen + LIFE_GOES_ON)
         except TimeoutError:
             pass
-        # in vain while nobody is connected: those who come back are on their way
+        # without success while nobody is connected: those who come back are on their way
         while not await fault.strike():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         self.struck[fault.name] += 1

@@ -183,7 +183,7 @@ def _execution(note: Any, calls: dict[str, Call], settled_at: dict[str, float]) 
     is_allowed = approval is None or (
         approval.answer is not None and approval.answer.approved and (approval.answered_at or 0.0) <= began_at
     )
-    # one that was stopped before it began, and was given up meanwhile, begins all the same, and once
+    # one that was stopped before it began, and was given up meanwhile, begins anyway, and once
     is_late = isinstance(call.outcome, Success) and settled_at.get(call.call_id, began_at) < began_at
     return Execution(note["began"], key, note["idempotent"], after_its_result=is_late, is_allowed=is_allowed)
 

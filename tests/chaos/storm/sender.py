@@ -74,7 +74,7 @@ class Sender:
             try:
                 told, winner, kind = await self._try(f"/api/tools/{door}", body)
             except asyncio.CancelledError:
-                # the server may have received it all the same
+                # the server may have received it anyway
                 book.append(sending)
                 raise
             book.append(replace(sending, told=told, winner=winner, kind=kind))

@@ -102,7 +102,7 @@ class Server:
         return await self._process.wait()
 
     async def replace(self) -> int:
-        """As a deployment does: asked to stop, with all that is under way, and started again."""
+        """As a deployment does: asked to stop, with all that is in progress, and started again."""
         async with self._changing:
             async with asyncio.timeout(GONE_WITHIN_SEC):
                 code = await self.stop()

@@ -40,7 +40,7 @@ async def test_nothing_is_lost_doubled_or_untrue_on_three_workers(
             there = await stack.enter_async_context(servers(stores, tmp_path))
             lanes = [
                 line_faults([*there.lines, *lines], dice),
-                # longer than a lease: somebody else goes on meanwhile
+                # longer than a lease: somebody else continues meanwhile
                 process_faults(there.each, dice, stopped_for=1.5),
                 deployments(there.each, dice),
                 [restart_of(cluster)],

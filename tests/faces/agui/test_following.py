@@ -82,7 +82,7 @@ async def test_what_a_run_asks_before_such_a_message_is_cancelled(serve: Serve, 
 
 @requirement("agui:resume-and-message")
 async def test_a_message_beside_an_old_resume_is_still_answered(serve: Serve, store: str) -> None:
-    """Another tab answered and went on while this one's user wrote."""
+    """Another tab answered and continued while this one's user wrote."""
     scene = Scene([[DELETE], "Deleted.", "Next.", "Last."])
     page = Page((await serve(scene.agent, store=store)).http)
     [asked] = (await page.send("go")).interrupts

@@ -120,7 +120,7 @@ async def test_a_handler_that_fails_is_a_failure_with_its_error_text(serve: Serv
     assert page.one("tool-output-error")["errorText"] == "blocked: https://example.org"
     [result] = results_seen(model)
     assert result.outcome == Failure("blocked: https://example.org")
-    # the manual retry: the model went on with the failure, and what a person does later changes nothing
+    # the manual retry: the model continued with the failure, and what a person does later changes nothing
     call = page.one("tool-input-available")["toolCallId"]
     status, body = await page.ack(call, "success", output={})
     assert (status, body["ok"], body["reason"], body["status"]) == (409, False, "conflict", "failed")

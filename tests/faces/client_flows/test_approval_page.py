@@ -234,7 +234,7 @@ async def test_a_failure_is_answered_like_a_success(serve: Serve, mode: str, how
 async def test_a_patient_page_gets_an_end_after_its_approval_and_posts_its_output_then(
     serve: Serve, mode: str
 ) -> None:
-    # their server keeps the exchange open for ever, and the stock client never sends while one is open
+    # their server keeps the exchange open forever, and the stock client never sends while one is open
     agent, model = agent_of(PHOTO)
     async with chat(await serve(agent), mode) as page:
         [call] = (await page.say("Take a photo")).calls
@@ -335,7 +335,7 @@ async def test_one_exchange_at_a_time_and_a_ping_is_answered_meanwhile(serve: Se
         [call] = (await held.turn()).calls
         held.page.approve(call)
         await held.message()
-        # the yes is held open for a moment: no new words of the user now
+        # the approval is held open for a moment: no new words of the user now
         await held.tell(type="message", id=held.page.id, messages=[{"id": "m", "role": "user", "parts": []}])
         assert "A response is still open" in await read(socket)
         assert (await held.pong())["type"] == "pong"

@@ -21,7 +21,7 @@ QUIET = ScriptedModel(lambda moment: "hm")
 
 
 class Erasing:
-    """A server with a tool behind a yes, which ends when the test lets it."""
+    """A server with a tool behind an approval, which ends when the test lets it."""
 
     def __init__(self) -> None:
         self.began = asyncio.Event()

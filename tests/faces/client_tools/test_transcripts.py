@@ -1,6 +1,6 @@
 """The main scenes of the wire, as they are written down in schema/transcripts/client_tools.
 
-`FARHAND_RECORD=1 pytest tests/faces/client_tools/test_transcripts.py` writes them anew.
+`FARHAND_RECORD=1 pytest tests/faces/client_tools/test_transcripts.py` writes them again.
 """
 
 from __future__ import annotations

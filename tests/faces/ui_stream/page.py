@@ -159,7 +159,7 @@ class Page:
 
     @asynccontextmanager
     async def resuming(self, after: str | None = None) -> AsyncIterator[Live]:
-        """A reload: the answer under way is shown again, from its start."""
+        """A reload: the answer in progress is shown again, from its start."""
         query = "" if after is None else f"?after={after}"
         async with self.http.stream("GET", f"/api/chat/{self.id}/stream{query}") as response:
             assert response.status_code == 200, f"{response.status_code}"

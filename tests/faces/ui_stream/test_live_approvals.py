@@ -36,7 +36,7 @@ async def live(served: Served) -> AsyncIterator[Held]:
 
 
 async def approved(held: Held) -> str:
-    """A frontend tool was asked for, and the yes to it was sent alone."""
+    """A frontend tool was asked for, and the approval to it was sent alone."""
     await held.message("photo")
     [call] = (await held.turn()).calls
     held.page.approve(call)

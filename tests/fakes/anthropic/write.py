@@ -81,7 +81,7 @@ class MessageWriter:
         return _event("error", error={"type": "overloaded_error", "message": fault.message})
 
     def _block(self, kind: str, **fields: object) -> bytes:
-        """The block that goes on, or a new one."""
+        """The block that continues, or a new one."""
         if self._is_open and self._blocks[-1]["type"] == kind:
             return b""
         return self._close() + self._open({"type": kind, **fields})

@@ -34,7 +34,7 @@ def prompt_of_chat(body: Json) -> Prompt:
                 said += map(_asked, message.get("tool_calls") or [])
                 messages.append(AssistantMessage("run_fake", len(messages), tuple(said)))
             case _ if text.startswith(IMAGES_OF) and isinstance(messages[-1], ResultsMessage):
-                # still part of the results, which a script goes on from
+                # still part of the results, which a script continues from
                 pass
             case _:
                 messages.append(UserMessage(f"msg_{len(messages)}", (Text(text),)))

@@ -46,7 +46,7 @@ class Moods:
         return self.loses is None
 
     async def fails_somebody(self) -> None:
-        """Until the next time that somebody asked in vain."""
+        """Until the next time that somebody asked without success."""
         self._refused.clear()
         async with asyncio.timeout(10):
             await self._refused.wait()

@@ -65,7 +65,7 @@ def disk() -> Disk:
 
 
 async def _asked(stage: MakeStage, disk: Disk, *steps: Step) -> Stage:
-    """A stage whose run waits for the yes to delete a.txt."""
+    """A stage whose run waits for the approval to delete a.txt."""
     on = await stage([DELETE, *steps, _tell], disk.delete_file, add, take_photo, settings=TURNS)
     assert isinstance((await on.told(await on.say("delete a.txt")))[-1], RunParked)
     return on

@@ -261,7 +261,7 @@ async def test_an_approval_in_the_moment_in_which_its_caller_is_found_gone_is_ac
     on = await stage([], tools.delete)
     call = await open_call_of_caller_that_is_killed(on)
     later = Stage(on.store, clock, [], tools.delete)
-    # the sweep has seen the call before the yes
+    # the sweep has seen the call before the approval
     seen = await later.log.direct_calls()
     assert await later.decide(call, YES) == Accepted()
     assert await later.service.desk.cancel_unwanted(seen, CALLER_LOST) == 0

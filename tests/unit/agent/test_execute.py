@@ -481,7 +481,7 @@ def _asks_or_works(moment: Moment) -> Step:
 
 
 async def _looks(draining: asyncio.Task[None]) -> None:
-    """Lets it look several times whether something still works; it goes on waiting."""
+    """Lets it look several times whether something still works; it continues waiting."""
     await asyncio.wait([draining], timeout=3 * LOOK_SEC)
     assert not draining.done()
 

@@ -105,7 +105,7 @@ async def test_a_run_that_is_active_before_it_is_stored_counts_once(monkeypatch:
 
 
 class Shared(MemoryStore):
-    """As a store that others share: others have so many runs at work, and so many counted runs go away."""
+    """As a store that others share: others have so many active runs, and so many counted runs go away."""
 
     is_shared = True
 

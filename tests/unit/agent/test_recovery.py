@@ -295,7 +295,7 @@ async def test_an_approval_just_before_the_crash_still_runs_the_tool_once(machin
     before = await machine.boot(script, delete_file, ask_text)
     run = await before.say("delete")
     await before.told(run)
-    # the crash is between the yes and whoever acts on it
+    # the crash is between the approval and whoever acts on it
     before.service.worker.stop()
     deleting = await before.open_call("delete_file")
     await before.decide(deleting, YES)
@@ -375,7 +375,7 @@ async def test_a_run_that_continued_since_it_was_found_parked_is_not_claimed_as_
     run = await on.say("open it")
     await on.told(run)
     found = await on.stored(run)
-    # another worker answers, goes on with it, says something and is gone
+    # another worker answers, continues with it, says something and is gone
     on.service.worker.stop()
     await asyncio.wait([_serving(on)])
     await on.answer(await on.open_call(), Success({"viewKey": "v1"}))

@@ -79,7 +79,7 @@ async def test_a_model_is_never_asked_with_a_result_that_the_store_did_not_keep(
         losing = group.create_task(_refused(on, sent))
         await dying.has_begun.wait()
         for _ in range(100):
-            # whoever goes on with what is only decided goes on here
+            # whoever continues with what is only decided continues here
             await asyncio.sleep(0)
         dying.may_die.set()
     assert losing.done()
@@ -144,7 +144,7 @@ async def test_the_outcome_of_a_tool_whose_run_was_taken_over_changes_nothing(hi
     workers.append(await hire(["Done."], dig))
     other = workers[-1]
     await comes_true(lambda: digging.has_begun(2))
-    # the first worker was stopped in its tool, goes on now, and knows nothing of the claim
+    # the first worker was stopped in its tool, continues now, and knows nothing of the claim
     [call] = await other.calls(run)
     assert await one.service.desk.finish(call, Success("dug 1"), fence=1) == Refused("taken")
     digging.may_end[1].set()

@@ -91,7 +91,7 @@ async def test_an_async_tool_is_cancelled_by_a_stop(stage: MakeStage) -> None:
 
     @tool
     async def work() -> str:
-        """Work for ever."""
+        """Work forever."""
         begun.set()
         try:
             await asyncio.Event().wait()

@@ -243,7 +243,7 @@ async def test_an_accepted_result_wakes_its_run_once_the_store_is_back(
     await on.told(run)
     call = await on.open_call()
     moods.refuses = RunResumed
-    # the run goes on with the result in the same append, so neither is stored without the other
+    # the run continues with the result in the same append, so neither is stored without the other
     with pytest.raises(StoreDown):
         await on.answer(call, Success({"viewKey": "v1"}))
     moods.go_back()
@@ -259,7 +259,7 @@ async def test_a_recovery_that_the_store_interrupts_is_taken_up_again(
 
     @tool
     async def work() -> str:
-        """Work for ever."""
+        """Work forever."""
         begun.set()
         await asyncio.Event().wait()
         return ""

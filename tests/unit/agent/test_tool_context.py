@@ -440,7 +440,7 @@ async def test_a_thread_that_waits_is_told_when_the_user_moves_on(stage: MakeSta
         """Ask from a plain function."""
         try:
             return str(current().wait_for(ask("ask_text", {"question": "first?"}, timeout_sec=600)))
-        # whatever it is: the thread goes on here
+        # whatever it is: the thread continues here
         except BaseException as error:
             caught.append(type(error).__name__)
             raise

@@ -181,7 +181,7 @@ async def test_a_stop_at_another_worker_cancels_the_tool_where_it_runs(hire: Hir
 
     @tool
     async def dig() -> str:
-        """Dig for ever."""
+        """Dig forever."""
         begun.set()
         try:
             await asyncio.Event().wait()
@@ -447,7 +447,7 @@ async def _finish_elsewhere(stage: Stage, declared: DeclaredTool[..., object]) -
 
 
 async def _take_over(eventlog: EventLog) -> bool:
-    """By a worker that does not go on with it."""
+    """By a worker that does not continue with it."""
     run = await eventlog.last_run(LOCAL, THREAD)
     assert run is not None
     fence = await eventlog.decide(

@@ -75,7 +75,7 @@ class Disk:
     def _work(self) -> object:
         @tool
         async def work() -> str:
-            """Work for ever."""
+            """Work forever."""
             self.begun += 1
             await asyncio.Event().wait()
             return ""

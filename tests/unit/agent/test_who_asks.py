@@ -1,7 +1,7 @@
 """`current()` in a server tool: the person who asked, distinguished from the one who approved.
 
-In plain functions and on the event loop, for two people at once, when the yes comes three days later, after a
-restart, and at another worker. What real kills leave of it is in `tests/chaos/test_hands.py`.
+In plain functions and on the event loop, for two people at once, when the approval comes three days later,
+after a restart, and at another worker. `tests/chaos/test_hands.py` repeats it with real kills.
 """
 
 from __future__ import annotations

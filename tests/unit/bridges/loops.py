@@ -20,7 +20,7 @@ from tests.fakes.provider import FakeProvider
 
 # Any: the messages of three libraries
 History: TypeAlias = list[Any]
-"""What a loop keeps: it goes on where this ends."""
+"""What a loop keeps: it continues where this ends."""
 
 
 class Loop:

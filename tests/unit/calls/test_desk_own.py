@@ -256,7 +256,7 @@ async def test_without_its_caller_a_call_is_cancelled_unless_it_is_approved_or_c
     asking, approved = await bench.open(asks=True), await bench.open(asks=True)
     await bench.answer(approved, YES)
     requested = await bench.put(replace(bench.opening(), request=ProgramRequest(request_id="r1")))
-    # as they were seen before the yes
+    # as they were seen before the approval
     calls = [asking, approved, requested]
     assert await bench.desk.cancel_unwanted(calls, "nobody asks") == 1
     outcomes = [(await bench.stored(call)).outcome for call in calls]

@@ -33,7 +33,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def _forgotten() -> Iterator[None]:
-    """Adapters are loaded anew within the test, and once more after it."""
+    """Adapters are loaded again within the test, and again after it."""
     loaded = {name: module for name, module in sys.modules.items() if name.startswith("farhand.models.")}
     for name in loaded:
         if name.split(".")[2] in {"anthropic", "openai", "backboard"}:

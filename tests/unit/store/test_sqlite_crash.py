@@ -70,7 +70,7 @@ async def test_whatever_was_answered_before_a_kill_is_there_after_it(path: Path,
         assert found is not None
         assert call_id not in settled or found.call.phase is Phase.SETTLED
 
-    # what was under way is there as a whole, or not at all
+    # what was in progress is there as a whole, or not at all
     entries = rows = calls_open = 0
     for no in range(WORKERS):
         loaded = await store.load(ANN, f"t{no}")

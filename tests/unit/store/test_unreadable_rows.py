@@ -56,7 +56,7 @@ async def test_whoever_asks_for_one_is_told_that_it_cannot_be_read(path: Path) -
     new = Client(owner=ANN, client_id="new", tools=(), grace_sec=5.0, registered_at=0.0)
     with pytest.raises(Unreadable):
         await store.clients.put(new)
-    # the log is as it was, and the thread goes on
+    # the log is as it was, and the thread continues
     assert len((await store.load(ANN, "t2")).rows) == 1
     await store.close()
 

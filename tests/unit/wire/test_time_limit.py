@@ -31,7 +31,7 @@ async def test_work_that_takes_too_long_is_cancelled() -> None:
             await TimeLimit(0.01).run(_never())
     task = asyncio.current_task()
     assert task is not None
-    # the task itself goes on, as if nobody had cancelled it
+    # the task itself continues, as if nobody had cancelled it
     assert not task.cancelling()
 
 

@@ -2,7 +2,7 @@
 time.
 
 A connection that was idle while the database restarted is found dead only when it is used: then all idle ones
-are dropped and the work is tried once more on a new one. While the database cannot be reached, callers get an
+are dropped and the work is tried again on a new one. While the database cannot be reached, callers get an
 error at once instead of each waiting for its own connection to fail. If it accepts no more connections,
 callers share the existing ones. A read has one time limit overall: for its turn, a connection and the answer.
 Reads by key that arrive together share a statement, as appends share a transaction.

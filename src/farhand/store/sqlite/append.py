@@ -1,7 +1,7 @@
 """The appends of one job in the writer's transaction: first everything that may refuse them, then their rows.
 
 Rows are collected and written with one statement per kind, whatever the number of appends. The look-up rows
-of a run at work are held back until it parks or ends (`HeldRows`).
+of an active run are held back until it parks or ends (`HeldRows`).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def _follow(
 
 
 def _answered() -> Story:
-    """The approval is given, the message is queued, and the run goes on."""
+    """The approval is given, the message is queued, and the run continues."""
     story = _asking()
     assert _follow(story, YES) == (Queued("run_2"), [Accepted()])
     assert story.claim() is not None
