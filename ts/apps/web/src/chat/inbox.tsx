@@ -18,7 +18,7 @@ interface Question {
 export interface InboxProps {
   readonly calls: readonly OpenCall[];
   readonly isLoaded: boolean;
-  /** The link above a card. */
+  /** The address of the link above a card. */
   readonly hrefFor?: (call: OpenCall) => string;
   readonly emptyWords?: string;
 }

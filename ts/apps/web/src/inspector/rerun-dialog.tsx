@@ -65,7 +65,7 @@ interface InputEdit {
   readonly fields: ReturnType<typeof editFields>;
   readonly drafts: FieldDrafts;
   readonly setDrafts: (drafts: FieldDrafts) => void;
-  /** Renders nothing if there is no input to edit. */
+  /** Undefined if there is no input to edit. */
   readonly filled: Filled | undefined;
 }
 

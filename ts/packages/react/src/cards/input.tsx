@@ -15,7 +15,7 @@ const VALUE_AT_MOST = 200;
 const WORTH_FOLDING = 40;
 const LINES_AT_MOST = 3;
 
-/** A text with its marks, on a single line; with `isWhole`, its own line breaks are kept. */
+/** A text with its marks, on one line; with `isWhole`, each mark for a line break is followed by one. */
 export function VisibleText({ pieces, isWhole = false }: { pieces: readonly Piece[]; isWhole?: boolean }): ReactNode {
   return (
     <bdi>
