@@ -91,7 +91,7 @@ it("a kept change that does not fit the fields of the tool can be undone and not
   await pass(300);
   await pass(5_000);
   expect(allow().disabled).toBe(true);
-  expect(document.body.textContent).toContain("does not fit this tool any more");
+  expect(document.body.textContent).toContain("no longer fit this tool");
   fireEvent.click(screen.getByRole("button", { name: "Undo changes" }));
   await pass(5_000);
   fireEvent.click(allow());
