@@ -114,6 +114,7 @@ def _console_for(table: Table) -> Console:
 
 
 LISTENS_WITHIN_SEC = 2.0
+LAST_REPORT_WITHIN_SEC = 1.0
 
 
 @contextmanager
@@ -134,28 +135,47 @@ def show_progress(tool: str, to: RemoteServer, request_id: str) -> Iterator[None
 
         if not console.is_terminal:
             _write(f"waiting for {tool} …")
-        _listen(to, request_id, show)
+        all_shown = _listen(to, tool, request_id, show)
         yield
+        if not console.is_terminal:
+            # the answer has a connection of its own, and may arrive before the last report
+            all_shown.wait(LAST_REPORT_WITHIN_SEC)
 
 
-def _listen(to: RemoteServer, request_id: str, show: Callable[[str], None]) -> None:
-    """Returns once the server streams events, or refuses to; then there is only the spinner."""
-    ready = threading.Event()
+def _listen(to: RemoteServer, tool: str, request_id: str, show: Callable[[str], None]) -> threading.Event:
+    """Returns once the server streams events, or refuses to; then there is only the spinner. The event is
+    clear while more reports may arrive."""
+    ready, all_shown = threading.Event(), threading.Event()
+    # of an answer that was stored before, there are no events
+    all_shown.set()
+    reporting: set[object] = set()
+
+    def read(event: dict[str, object]) -> None:
+        kind, call_id, same_tool = event.get("type"), event.get("callId"), event.get("tool") == tool
+        if kind == "call-progressed" and event.get("requestId") == request_id:
+            reporting.add(call_id)
+            show(printable_text(str(event.get("text"))))
+        elif kind == "call-opened" and same_tool:
+            all_shown.clear()
+        # only a report names the request: without one, calls of the tool look alike
+        elif kind == "call-settled" and (call_id in reporting if reporting else same_tool):
+            all_shown.set()
 
     def follow() -> None:
         try:
             for event in to.events():
                 ready.set()
-                if event.get("type") == "call-progressed" and event.get("requestId") == request_id:
-                    show(printable_text(str(event.get("text"))))
+                read(event)
         except (OSError, HTTPException, ValueError):
             # the call itself reports the error
             pass
         finally:
             ready.set()
+            all_shown.set()
 
     threading.Thread(target=follow, daemon=True).start()
     ready.wait(LISTENS_WITHIN_SEC)
+    return all_shown
 
 
 def _write(text: str) -> None:

@@ -6,7 +6,8 @@ import asyncio
 import io
 import json
 import sys
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, redirect_stderr, redirect_stdout
 from typing import Any, NamedTuple
 
@@ -14,7 +15,8 @@ import pytest
 
 from farhand import Agent, ScriptedModel, tool
 from farhand.cli import main
-from farhand.cli.remote.render import format_input
+from farhand.cli.remote.http import RemoteServer
+from farhand.cli.remote.render import format_input, show_progress
 from farhand.client import Client, current
 from farhand.core.event import CallProgressed
 from farhand.core.principal import LOCAL
@@ -393,6 +395,33 @@ async def test_what_a_tool_says_of_its_progress_is_shown_while_one_waits(house: 
         client.stop()
     assert result.out == "all of it\n"
     assert "farhand: client_notes_slow: half of it\n" in result.err
+
+
+class LateEvents(RemoteServer):
+    """The report and the end of the call arrive after its answer."""
+
+    def __init__(self) -> None:
+        super().__init__("http://127.0.0.1:1", None)
+        self.opened, self.answered = threading.Event(), threading.Event()
+
+    def events(self) -> Iterator[dict[str, object]]:
+        yield {}
+        yield {"type": "call-opened", "callId": "call_1", "tool": "slow"}
+        self.opened.set()
+        self.answered.wait()
+        yield {"type": "call-settled", "callId": "call_2", "tool": "other"}
+        yield {"type": "call-progressed", "callId": "call_1", "requestId": "cli_1", "text": "half of it"}
+        yield {"type": "call-settled", "callId": "call_1", "tool": "slow"}
+
+
+def test_a_report_that_arrives_after_the_answer_is_shown_in_a_pipe(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    server = LateEvents()
+    with show_progress("slow", server, "cli_1"):
+        server.opened.wait()
+        server.answered.set()
+    assert capsys.readouterr().err == "farhand: waiting for slow …\nfarhand: slow: half of it\n"
 
 
 async def test_ids_can_be_copied_from_a_narrow_terminal(
