@@ -13,7 +13,7 @@ import pytest
 from playwright.async_api import Route, expect
 
 from tests.browser import lamp
-from tests.browser.axe import findings
+from tests.browser.axe import COLOURS, findings
 from tests.browser.visitor import Scheme, Visitor, Visitors
 from tests.process import ROOT, FarhandProcess, farhand_process
 
@@ -40,81 +40,63 @@ async def street() -> AsyncIterator[FarhandProcess]:
         yield server
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
 async def test_a_newcomer_sees_what_there_is_to_ask(
-    fresh: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
+    fresh: FarhandProcess, visitors: Visitors, tmp_path: Path
 ) -> None:
-    guest = await visitors.at(fresh, scheme=scheme, size=CHAT)
+    guest = await visitors.at(fresh, size=CHAT)
     await expect(guest.main.get_by_role("list", name="Try one").get_by_role("button")).to_have_count(6)
-    assert await findings(guest.page) == []
-    await picture(guest, f"chat-empty-{scheme}", tmp_path)
+    await has_no_finding(guest, "chat-empty", tmp_path)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
 async def test_the_chat_with_open_cards_and_when_all_is_done(
-    street: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
+    street: FarhandProcess, visitors: Visitors, tmp_path: Path
 ) -> None:
-    guest = await visitors.at(street, f"#/chat/{lamp.THREAD}", scheme=scheme, size=CHAT)
+    guest = await visitors.at(street, f"#/chat/{lamp.THREAD}", size=CHAT)
     await guest.page.context.route(f"{lamp.FORM}*", _form)
     await guest.sees("Waiting for 2 answers.")
     await guest.main.get_by_role("button", name="Open again: northgate.example").click()
     await expect(guest.page.frame_locator("iframe").get_by_text("Report a street lamp")).to_be_visible()
     await guest.main.get_by_text("Normal").click()
-    assert await findings(guest.page) == []
-    await picture(guest, f"chat-cards-{scheme}", tmp_path)
+    await has_no_finding(guest, "chat-cards", tmp_path)
     await guest.presses("Send answer")
     # the approval moves up when this one leaves, and a press while it moves does not count
     await expect(guest.card("How urgent is it?")).to_have_count(0)
     await guest.presses("Allow once")
     await guest.sees("It is on its way.")
     await guest.sees_state("Done")
-    assert await findings(guest.page) == []
-    await picture(guest, f"chat-done-{scheme}", tmp_path)
+    await has_no_finding(guest, "chat-done", tmp_path)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-async def test_the_inbox_over_all_chats(
-    street: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
-) -> None:
-    guest = await visitors.at(street, "#/inbox", scheme=scheme, size=CHAT)
+async def test_the_inbox_over_all_chats(street: FarhandProcess, visitors: Visitors, tmp_path: Path) -> None:
+    guest = await visitors.at(street, "#/inbox", size=CHAT)
     await guest.sees("3 open questions in all your chats")
     await expect(guest.cards).to_have_count(3)
-    assert await findings(guest.page) == []
-    await picture(guest, f"inbox-{scheme}", tmp_path)
+    await has_no_finding(guest, "inbox", tmp_path)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-async def test_the_inspector_on_each_of_its_tabs(
-    street: FarhandProcess, visitors: Visitors, scheme: Scheme, tmp_path: Path
+async def test_a_run_and_one_of_its_calls_in_the_inspector(
+    street: FarhandProcess, visitors: Visitors, tmp_path: Path
 ) -> None:
-    guest = await visitors.at(street, scheme=scheme, size=INSPECTOR)
+    guest = await visitors.at(street, size=INSPECTOR)
     await guest.page.goto(f"{street.url}/_farhand")
     await guest.page.get_by_role("link", name="The street lamp").first.click()
     await guest.main.get_by_role("link", name="photo").first.click()
     await expect(guest.page.get_by_text("Answer stored (exactly once)")).to_be_visible()
-    assert await findings(guest.page) == []
-    await picture(guest, f"inspector-{scheme}", tmp_path)
-    for tab in ("Inbox", "Clients", "Tools", "Events"):
-        await guest.page.get_by_role("navigation", name="Inspector").get_by_role("link", name=tab).click()
-        await expect(guest.page.get_by_role("heading", name=tab, level=1)).to_be_visible()
-        assert await findings(guest.page) == [], tab
+    await has_no_finding(guest, "inspector", tmp_path)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-async def test_blocked_and_denied_cards_have_no_finding(
-    visitors: Visitors, demo: FarhandProcess, scheme: Scheme
-) -> None:
-    guest = await visitors.at(demo, scheme=scheme, size=CHAT)
+async def test_blocked_and_denied_cards_have_no_finding(visitors: Visitors, demo: FarhandProcess) -> None:
+    guest = await visitors.at(demo, size=CHAT)
     await guest.forbids("geolocation")
     await guest.tries("Where am I?")
     await guest.presses("Share once")
     await expect(guest.card("Location is blocked")).to_be_visible()
-    assert await findings(guest.page) == []
+    await has_no_finding(guest)
     await guest.tries("Delete an old draft")
     await guest.presses("Deny")
     await guest.presses("Deny")
     await expect(guest.card("Delete old-draft.txt: not done")).to_be_visible()
-    assert await findings(guest.page) == []
+    await has_no_finding(guest)
 
 
 async def test_the_colours_follow_the_system(visitors: Visitors, demo: FarhandProcess) -> None:
@@ -125,17 +107,16 @@ async def test_the_colours_follow_the_system(visitors: Visitors, demo: FarhandPr
     assert await guest.page.evaluate(ground) != light
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
 async def test_on_a_narrow_screen_lists_and_pages_are_drawers_and_nothing_sticks_out(
-    visitors: Visitors, demo: FarhandProcess, scheme: Scheme
+    visitors: Visitors, demo: FarhandProcess
 ) -> None:
-    guest = await visitors.at(demo, scheme=scheme, size=NARROW)
+    guest = await visitors.at(demo, size=NARROW)
     chats = guest.page.get_by_role("navigation", name="Chats")
     await expect(chats).to_be_hidden()
     await guest.tries("Open a page")
     await expect(guest.card("Open example.com")).to_be_visible()
     assert await fits(guest)
-    assert await findings(guest.page) == []
+    await has_no_finding(guest)
     await guest.presses("Open")
     panel = guest.page.get_by_role("complementary", name="Page beside the chat")
     await expect(panel).to_be_visible()
@@ -157,6 +138,16 @@ async def test_the_inspector_fits_on_a_narrow_screen(street: FarhandProcess, vis
     await expect(guest.page.get_by_role("heading", name="The street lamp")).to_be_visible()
     assert await fits(guest)
     assert await findings(guest.page) == []
+
+
+async def has_no_finding(guest: Visitor, name: str = "", folder: Path | None = None) -> None:
+    """In light and in dark, where only colours differ. With a name, each has its picture."""
+    for scheme in SCHEMES:
+        await guest.page.emulate_media(color_scheme=scheme)
+        assert await findings(guest.page, rules=COLOURS if scheme == "dark" else ()) == [], scheme
+        if folder is not None:
+            await picture(guest, f"{name}-{scheme}", folder)
+    await guest.page.emulate_media(color_scheme="light")
 
 
 async def fits(guest: Visitor) -> bool:
