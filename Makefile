@@ -2,7 +2,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
-JOBS ?= 2
+# More than a small machine has processors: browsers, deadlines and restarts are waited for half of the time.
+JOBS ?= 3
 PORT ?=
 MODEL ?=
 STORE ?=
@@ -20,7 +21,8 @@ copilotkit_page := examples/copilotkit/page
 copilotkit_ready := $(copilotkit_page)/node_modules/.ready
 # These have full branch coverage; elsewhere coverage may only rise.
 covered := core calls tools
-# The tests for that. Measuring doubles the work of a test, so no other test is measured.
+# The tests for that. Measuring doubles the work of a test, so no other test is measured. They compute and rarely wait:
+# two processes at a time.
 covering := tests/unit/core tests/unit/calls tests/unit/tools tests/unit/agent tests/unit/eventlog
 run_tests := $(bin)/python scripts/run_tests.py
 # They need the packages of the example, so they are a separate part that nothing else waits for.
@@ -66,7 +68,7 @@ most: $(ready_to_develop) ## every check and test except storms, sweeps, a fresh
 	@$(bin)/python scripts/run_tier.py most
 
 # Checks first: they are fast, and a test run says little about code that fails them.
-test: $(ready_to_develop) ## run every check and every test (JOBS=2 at a time)
+test: $(ready_to_develop) ## run every check and every test (JOBS=3 at a time)
 	@$(bin)/python scripts/run_tier.py test
 
 check: check-python check-node ## format, lint, types, import order, sizes, names
@@ -139,7 +141,7 @@ tests-most: $(ready_to_develop) $(ui_built)
 
 tests-covered: $(ready_to_develop)
 	@echo "tests: what covers core, calls and tools"
-	@$(run_tests) -q -n $(JOBS) --dist worksteal $(covering) $(covered:%=--cov=farhand.%) --cov-report= </dev/null
+	@$(run_tests) -q -n 2 --dist worksteal $(covering) $(covered:%=--cov=farhand.%) --cov-report= </dev/null
 	@$(bin)/coverage report --include='src/farhand/core/*,src/farhand/calls/*,src/farhand/tools/*' --fail-under=100 --format=text >$(VENV)/.coverage-report || \
 	    { cat $(VENV)/.coverage-report; echo "tests: core, calls and tools must be covered in every branch" >&2; exit 1; }
 	@echo "tests: core, calls and tools are covered in every branch"

@@ -1,7 +1,8 @@
 """Runs one tier of checks and tests: `quick` while working, `most` before a commit, `test` for everything.
 
 Owns which parts a tier has and which of them run at the same time; a part is a target of the Makefile. Parts
-that mostly wait for browsers, deadlines or downloads run together with those that compute. The first lane
+that mostly wait for browsers, deadlines or downloads run together with those that compute, and the longest
+lane has enough processes to keep all processors busy when the others have ended. The first lane
 prints immediately, the others when one of their parts ends; times and retried tests come last. Beside the
 time that passed stands what the processors computed, and what a shared machine gave to others meanwhile.
 """
@@ -42,14 +43,11 @@ TIERS: dict[str, list[list[list[str]]]] = {
     "most": [[["check-python"], ["check-node", "ui"]], [["tests-most"], ["tests-ts-most"]]],
     "test": [
         [["check-python"], ["check-node", "ui"]],
-        # the last two lanes often wait for downloads; the first uses every processor to the end
-        [
-            ["tests-covered", "tests"],
-            ["tests-ts", "tests-copilotkit"],
-            ["tests-frameworks", "tests-walk"],
-        ],
-        # storms wait for restarts half of the time: one process fits beside them, and more would starve them
-        [["tests-chaos"], ["test-lowest"]],
+        # the second lane ends first; the other has more processes than processors, and uses them to the end
+        [["tests-covered", "tests"], ["tests-ts", "tests-frameworks", "tests-copilotkit"]],
+        # storms wait for restarts more than half of the time: one process at a time fits beside them, to the
+        # end, and more would starve them
+        [["tests-chaos"], ["test-lowest", "tests-walk"]],
     ],
 }
 

@@ -16,6 +16,8 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    # no test reaches beyond this machine
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
     # a camera that shows a moving picture, on machines that have none
     "--use-fake-device-for-media-stream",
 )

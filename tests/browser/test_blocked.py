@@ -114,6 +114,7 @@ async def test_an_upload_that_breaks_off_loses_nothing(guest: Visitor) -> None:
 async def test_a_page_of_a_new_host_waits_for_a_press_and_one_that_was_shown_opens_automatically(
     guest: Visitor,
 ) -> None:
+    await guest.finds_other_sites()
     await guest.asks("Open https://pages.example/one")
     await guest.sees("First link to this site in this chat, so it needs your click.")
     await expect(guest.page.locator("iframe")).to_have_count(0)

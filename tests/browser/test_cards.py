@@ -127,6 +127,7 @@ async def test_words_are_copied_to_the_clipboard(guest: Visitor) -> None:
 
 
 async def test_a_page_opens_beside_the_chat_and_its_button_stays(guest: Visitor) -> None:
+    await guest.finds_other_sites()
     await guest.tries("Open a page")
     await expect(guest.card("Open example.com").get_by_text("https://example.com/")).to_be_visible()
     await guest.presses("Open")
@@ -140,6 +141,7 @@ async def test_a_page_opens_beside_the_chat_and_its_button_stays(guest: Visitor)
 
 
 async def test_a_page_opens_in_a_tab_of_its_own_that_cannot_reach_back(guest: Visitor) -> None:
+    await guest.finds_other_sites()
     await guest.tries("Open a page")
     async with guest.page.context.expect_page() as opening:
         await guest.presses("Open in a new tab")

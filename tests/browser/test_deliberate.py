@@ -88,7 +88,13 @@ async def test_who_types_with_the_focus_nowhere_allows_nothing(player: Visitor, 
 
 
 @pytest.mark.parametrize(
-    "pressed", [("Edit",), ("Edit", "Undo changes"), ("Deny", "Back"), ("Always in this chat", "Back")]
+    "pressed",
+    [
+        ("Deny", "Back"),
+        pytest.param(("Edit",), marks=pytest.mark.sweep),
+        pytest.param(("Edit", "Undo changes"), marks=pytest.mark.sweep),
+        pytest.param(("Always in this chat", "Back"), marks=pytest.mark.sweep),
+    ],
 )
 async def test_whatever_is_typed_after_a_press_of_another_button_allows_nothing(
     player: Visitor, room: Path, pressed: tuple[str, ...]

@@ -97,6 +97,7 @@ async def test_a_page_is_named_in_full_and_opens_from_a_press_alone(player: Visi
     link = card.get_by_role("link", name="Open page")
     await expect(link).to_have_attribute("rel", "noopener noreferrer")
     assert len(player.page.context.pages) == 1
+    await player.finds_other_sites()
     async with player.page.context.expect_page() as opening:
         await link.click()
     opened = await opening.value

@@ -54,6 +54,7 @@ async def test_an_address_shows_its_host_before_it_opens(player: Visitor) -> Non
 
 
 async def test_a_page_beside_the_chat_is_in_a_sandbox_and_learns_nothing(guest: Visitor) -> None:
+    await guest.finds_other_sites()
     await guest.asks("Open https://pages.example/one")
     await guest.presses("Open")
     frame = guest.page.get_by_title("Page: pages.example")

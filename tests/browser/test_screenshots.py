@@ -117,6 +117,7 @@ async def test_on_a_narrow_screen_lists_and_pages_are_drawers_and_nothing_sticks
     await expect(guest.card("Open example.com")).to_be_visible()
     assert await fits(guest)
     await has_no_finding(guest)
+    await guest.finds_other_sites()
     await guest.presses("Open")
     panel = guest.page.get_by_role("complementary", name="Page beside the chat")
     await expect(panel).to_be_visible()

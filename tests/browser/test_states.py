@@ -151,6 +151,7 @@ async def test_what_is_done_folds_into_a_row_that_unfolds(player: Visitor) -> No
 
 
 async def test_an_answer_from_another_tab_folds_the_card_here(player: Visitor, visitors: Visitors) -> None:
+    await player.finds_other_sites()
     await player.asks(PAGE)
     await expect(player.card(TITLE)).to_be_visible()
     other = await visitors.beside(player, f"#/chat/{player.thread_id}")

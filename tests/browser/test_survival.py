@@ -385,6 +385,7 @@ async def test_two_tabs_show_one_question_and_the_first_answer_counts(
 async def test_of_two_tabs_one_opens_the_page_and_the_other_shows_that_it_was(
     guest: Visitor, visitors: Visitors
 ) -> None:
+    await guest.finds_other_sites()
     await guest.asks("Open https://pages.example/one")
     await guest.presses("Open")
     await guest.sees("The page is open beside us: https://pages.example/one")

@@ -127,6 +127,11 @@ class Visitor:
     def expects_to_be_cut_off(self) -> None:
         self.may_be_cut_off = True
 
+    async def finds_other_sites(self) -> None:
+        """From now on they answer; before, their names are unknown. The browser then has no cache and every
+        request takes a detour, so it is for tests that open such a page."""
+        await self.page.context.route(ELSEWHERE, _foreign)
+
     async def forbids(self, ability: str) -> None:
         """Says no for this site in the browser, once and for all."""
         session = await self.page.context.new_cdp_session(self.page)
@@ -177,7 +182,6 @@ class Visitors:
         )
         context.set_default_timeout(SEEN_WITHIN_MS)
         self._contexts.append(context)
-        await context.route(ELSEWHERE, _foreign)
         return await self._tab(context, server, path)
 
     async def beside(self, other: Visitor, path: str = "") -> Visitor:

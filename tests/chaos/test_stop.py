@@ -31,6 +31,7 @@ def cluster() -> Iterator[Cluster]:
         yield cluster
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("under_a_parent", [False, True], ids=["alone", "of --workers"])
 async def test_a_worker_with_a_hundred_streams_and_fifty_running_tools_is_gone_in_time_and_nothing_is_lost(
     cluster: Cluster, tmp_path: Path, *, under_a_parent: bool

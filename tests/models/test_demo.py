@@ -53,6 +53,7 @@ def environment(fake: FakeProvider) -> dict[str, str]:
     return {**settings, "NO_PROXY": "127.0.0.1"}
 
 
+@pytest.mark.sweep
 async def test_the_demo_runs_with_a_real_provider_and_its_own_tools(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         if not moment.results:
@@ -82,6 +83,7 @@ async def test_the_demo_runs_with_a_real_provider_and_its_own_tools(provider: Pr
 
 
 @requirement("models:images")
+@pytest.mark.sweep
 async def test_a_photo_that_a_user_uploads_reaches_the_provider(provider: Provider) -> None:
     def script(moment: Moment) -> Step:
         return "A fine photo." if moment.results else Ask("pick_file", {"prompt": "A photo"})
@@ -139,6 +141,7 @@ def test_a_missing_key_is_one_line_and_code_2(provider: Provider, refused: Refus
     assert NO_KEY[provider.name] in refused(MODELS[provider.name], {})
 
 
+@pytest.mark.sweep
 async def test_a_missing_library_is_one_line_and_code_2(provider: Provider, tmp_path: Path) -> None:
     library = "openai" if provider.name == "openai-chat" else provider.name
     # found before the one that is installed

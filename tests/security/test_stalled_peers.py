@@ -94,6 +94,7 @@ async def test_1500_requests_on_each_of_200_connections_leave_nothing_behind(wat
 
 
 @requirement("serve:head-limits")
+@pytest.mark.sweep
 async def test_400_downloads_that_nobody_reads_leave_nothing_behind(watched: Watched) -> None:
     server = watched.server
     headers = {"x-farhand": "1", "content-type": "text/plain"}
