@@ -50,19 +50,32 @@ it("a page that is closed takes its tools along at once, and one that the browse
   expect(await call("echo", { text: "back" })).toMatchObject({ output: "back" });
 });
 
-it("a page that was reloaded in mid call does not run it again, and its caller is told", async () => {
+it.each([
+  { arrives: "before", error: "the client unregistered this tool" },
+  { arrives: "after", error: "The client program was restarted while it had this call. Whether it took effect is unknown; it was not run again." },
+])("a page that was reloaded in mid call does not run it again, and its caller is told; its goodbye arrives $arrives the new page", async ({ arrives, error }) => {
   requirement("offer:once");
   const clientID = fresh("tab");
   let runs = 0;
   const tools = { slow: { description: "A tool.", parameters: TEXT, run: () => ((runs += 1), new Promise(() => undefined)) } };
-  const first = page({ clientID, tools });
+  let offerAgain: () => void = () => undefined;
+  const isOfferedAgain = new Promise<void>((resolve) => (offerAgain = resolve));
+  let goodbye: Promise<Response> | undefined;
+  const held: typeof fetch = (input, init) => (init?.keepalive ? (goodbye ??= isOfferedAgain.then(() => fetch(input, init))) : fetch(input, init));
+  const first = page({ clientID, tools, ...(arrives === "after" ? { fetch: held } : {}) });
   await until(() => first.desk.state.state === "offered", "the offer");
   const answer = first.call("slow", { text: "a" });
   await until(() => runs === 1, "the handler");
   dispatchEvent(new Event("pagehide"));
+  if (arrives === "before") {
+    await until(async () => (await first.tools()) === 0, "no tools");
+  }
   const second = page({ clientID, tools });
-  expect(await answer).toEqual({ status: "error", error: "the client unregistered this tool" });
+  expect(await answer).toEqual({ status: "error", error });
   await until(() => second.desk.state.state === "offered", "the offer of the next life");
+  offerAgain();
+  await goodbye;
+  expect(await second.tools()).toBe(1);
   expect(runs).toBe(1);
 });
 
