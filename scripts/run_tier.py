@@ -45,8 +45,8 @@ TIERS: dict[str, list[list[list[str]]]] = {
         [["check-python"], ["check-node", "ui"]],
         # the second lane ends first; the other has more processes than processors, and uses them to the end
         [["tests-covered", "tests"], ["tests-ts", "tests-frameworks", "tests-copilotkit"]],
-        # storms wait for restarts more than half of the time: one process at a time fits beside them, to the
-        # end, and more would starve them
+        # storms wait for restarts half of the time: one process fits beside them to the end, and more would
+        # starve them
         [["tests-chaos"], ["test-lowest", "tests-walk"]],
     ],
 }
