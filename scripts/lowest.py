@@ -72,7 +72,6 @@ IGNORED = (
     "tests/unit/store/test_open.py",
     "tests/unit/store/test_sqlite_crash.py",
     "tests/unit/store/test_sqlite_file.py",
-    "tests/unit/store/test_sqlite_look.py",
     "tests/unit/store/test_sqlite_migrate.py",
     "tests/unit/store/test_sqlite_purge.py",
     "tests/unit/store/test_sqlite_queries.py",
