@@ -46,7 +46,7 @@ class ClusterSync:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for watch in (self._renew_seats, self._remove_absent, self._follow_changes, self._follow_streams):
-                group.create_task(_supervise(watch))
+                group.create_task(supervise(watch))
 
     async def _renew_seats(self) -> None:
         presence, lease = self._sessions.presence, self._sessions.settings.timeouts.lease
@@ -113,7 +113,8 @@ class ClusterSync:
                     self._sessions.presence.supersede_older(item)
 
 
-async def _supervise(watch: Callable[[], Awaitable[None]]) -> None:
+async def supervise(watch: Callable[[], Awaitable[None]]) -> None:
+    """Runs background work until it is cancelled; it is started again whatever it raises."""
     failed_at = -math.inf
     while True:
         try:
@@ -121,7 +122,7 @@ async def _supervise(watch: Callable[[], Awaitable[None]]) -> None:
         except Broken as error:
             level = logging.WARNING if loop_time() - failed_at > SAME_FAILURE_SEC else logging.DEBUG
             failed_at = loop_time()
-            log.log(level, "cannot sync clients with the other workers; retrying: %s", error)
+            log.log(level, "background task of registered clients failed; retrying: %s", error)
         # whatever one of these tasks raises must not stop the others or the server
         except Exception:
             log.exception("background task crashed; restarting it")

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterable
 
 from farhand.calls.desk import Desk
-from farhand.clients.cluster import ClusterSync
+from farhand.clients.cluster import ClusterSync, supervise
 from farhand.clients.presence import ClientKey
 from farhand.clients.sessions import DISCONNECTED, ClientSessions
 from farhand.core.call import Call, Phase
@@ -55,11 +55,11 @@ class ClientReaper:
         streams = self._log.streams
         async with asyncio.TaskGroup() as group:
             if streams is None:
-                group.create_task(self._watch_absent())
+                group.create_task(supervise(self._watch_absent))
             else:
                 group.create_task(ClusterSync(self._sessions, self._fail, self._log, streams).run())
-            group.create_task(self._watch_calls())
-            group.create_task(self._watch_orphans())
+            group.create_task(supervise(self._watch_calls))
+            group.create_task(supervise(self._watch_orphans))
 
     async def _watch_absent(self) -> None:
         presence = self._sessions.presence
@@ -102,7 +102,15 @@ class ClientReaper:
                     subscription.is_stale = False
                     self._sessions.has_orphans.set()
                 if calls:
-                    await self._fail_orphans(calls)
+                    await self._fail_new_orphans(calls)
+
+    async def _fail_new_orphans(self, calls: list[Call]) -> None:
+        try:
+            await self._fail_orphans(calls)
+        except Exception:
+            # nobody has these calls any more: they are searched for
+            self._sessions.has_orphans.set()
+            raise
 
     async def _watch_orphans(self) -> None:
         """At the start, after an incomplete withdrawal, and at intervals in a shared store."""

@@ -6,10 +6,11 @@ from typing import Literal
 
 from msgspec import Struct
 
+from farhand.core.explained_struct import ExplainedStruct
 from farhand.errors import Misuse
 
 
-class Answer(Struct, frozen=True, gc=False, kw_only=True):
+class Answer(ExplainedStruct, frozen=True, gc=False, kw_only=True):
     """What the person decided. Edited input arrives here and nowhere else."""
 
     approved: bool

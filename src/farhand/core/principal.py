@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
+from farhand.core.explained_struct import ExplainedStruct
 from farhand.core.outcome import canonical
 
 Claims: TypeAlias = dict[str, object]
@@ -57,7 +58,7 @@ def is_of(owner: Owner, tenant: str, subject: str | None) -> bool:
     return owner.tenant == tenant and subject in (None, owner.subject)
 
 
-class Principal(Struct, frozen=True, gc=False):
+class Principal(ExplainedStruct, frozen=True, gc=False):
     """What the `authenticate` hook returns: one person or program, and what it may do.
 
     A program that registers tools gets `Principal("acme", "indexer", frozenset({"client", "answer"}))`.

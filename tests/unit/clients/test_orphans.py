@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from farhand.clients import reaper
+from farhand.clients import cluster, reaper
+from farhand.clients.presence import ClientKey
 from farhand.core.call import Call
 from farhand.core.event import CallSettled, ClientUnregistered
 from farhand.core.outcome import Cancelled, Failure
@@ -163,6 +164,53 @@ async def test_a_call_for_nobody_fails_once_the_store_is_back(
         office.log.broker.publish(CLIENT_CALLS, call)
         assert (await office.ended(call)).outcome == Failure(DISCONNECTED)
     assert refused == [DISCONNECTED] * 2
+
+
+async def test_background_work_that_crashes_is_started_again(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crashes = [OSError("a mistake of ours")] * 2
+    give_up = office.desk.give_up
+
+    async def crashing(calls: Iterable[Call], error: str) -> int:
+        if crashes:
+            raise crashes.pop()
+        return await give_up(calls, error)
+
+    monkeypatch.setattr(cluster, "POLL_SEC", 0.0)
+    monkeypatch.setattr(office.desk, "give_up", crashing)
+    await office.register("notes", "read")
+    async with office.kept():
+        call = await office.ask(READ)
+        [client] = office.registry.clients(ANN)
+        office.registry.forget(client)
+        office.log.broker.publish(CLIENT_CALLS, call)
+        assert (await office.ended(call)).outcome == Failure(DISCONNECTED)
+    assert crashes == []
+
+
+async def test_an_absent_client_is_removed_although_the_check_has_crashed(
+    store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    office = Office(store, clock)
+    crashes = [OSError("a mistake of ours")]
+    dismiss = office.sessions.dismiss
+
+    async def crashing(key: ClientKey) -> None:
+        if crashes:
+            raise crashes.pop()
+        await dismiss(key)
+
+    monkeypatch.setattr(cluster, "POLL_SEC", 0.0)
+    monkeypatch.setattr(office.sessions, "dismiss", crashing)
+    await office.register("notes", "read")
+
+    async def is_removed() -> bool:
+        return not await office.clients()
+
+    async with office.kept():
+        await comes_true(is_removed)
+    assert crashes == []
 
 
 async def test_a_call_whose_thread_cannot_be_read_is_left_to_its_deadline_and_hides_no_other(

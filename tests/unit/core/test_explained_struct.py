@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from farhand import ChatRules, ClientTools, Limits, RequestTools, Settings, Timeouts
+from farhand import Answer, ChatRules, ClientTools, Limits, Principal, RequestTools, Settings, Timeouts
 from farhand.errors import BadSetting
+from farhand.models import Ask
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,9 @@ from farhand.errors import BadSetting
         (ChatRules, {"xyz": "hold"}, "ChatRules() has no argument `xyz`."),
         (ClientTools, {"aproval": 1}, "ClientTools() has no argument `aproval`; did you mean `approval`?"),
         (RequestTools, {"xyz": "never"}, "RequestTools() has no argument `xyz`."),
+        (Principal, {"tennant": "acme"}, "Principal() has no argument `tennant`; did you mean `tenant`?"),
+        (Answer, {"aproved": True}, "Answer() has no argument `aproved`; did you mean `approved`?"),
+        (Ask, {"tol": "open_url"}, "Ask() has no argument `tol`; did you mean `tool`?"),
     ],
 )
 def test_a_misspelled_argument_is_explained(

@@ -19,6 +19,7 @@ from typing import TypeAlias, assert_never
 import msgspec
 from msgspec import Struct
 
+from farhand.core.explained_struct import ExplainedStruct
 from farhand.core.outcome import (
     Cancelled,
     Denied,
@@ -74,7 +75,7 @@ class Think(Struct, frozen=True):
     echo: object = None
 
 
-class Ask(Struct, frozen=True):
+class Ask(ExplainedStruct, frozen=True):
     """A call: `Ask("get_weather", {"location": "Oslo"})`.
 
     An `input` that is a `str` is sent unchanged: JSON text, valid or not.

@@ -19,7 +19,16 @@ from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Scope
 
 from farhand.core.principal import LOCAL, SCOPES, Principal, are_claims
-from farhand.errors import BadSetting, FarhandError, NotAllowed, ShuttingDown, SignInDown, SignInNeeded
+from farhand.errors import (
+    BadSetting,
+    FarhandError,
+    Misuse,
+    NotAllowed,
+    ShuttingDown,
+    SignInDown,
+    SignInNeeded,
+    suggest_name,
+)
 from farhand.server.auth.cors import with_cors
 from farhand.server.auth.dev_token import DevToken
 from farhand.server.auth.host_origin import HeaderMap, HostOriginPolicy
@@ -32,6 +41,8 @@ Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal | None]
 
 HOOK_WITHIN_SEC = 10.0
 LONGEST_NAME = 1024
+LONGEST_SCOPE = 64
+"""Of an unknown one in the log."""
 
 
 class Authenticator:
@@ -224,6 +235,10 @@ class Authenticator:
         except TimeoutError:
             log.error("the authenticate hook did not return within %g s", HOOK_WITHIN_SEC)
             raise _hook_failed() from None
+        except Misuse as error:
+            # a mistake in the hook, such as a misspelled argument: for the log, not for whoever asks
+            log.error("the authenticate hook failed: %s", error)
+            raise _hook_failed() from None
         except FarhandError:
             raise
         # a hook may raise anything, and then nobody is authenticated
@@ -281,7 +296,7 @@ def _is_principal(answer: object) -> bool:
     # a struct does not check its fields
     scopes: object = answer.scopes
     is_named = _can_be_stored(answer.tenant) and _can_be_stored(answer.subject)
-    return is_named and isinstance(scopes, frozenset | set) and are_claims(answer.claims)
+    return is_named and isinstance(scopes, frozenset | set) and scopes <= SCOPES and are_claims(answer.claims)
 
 
 def _describe_wrong(answer: object) -> str:
@@ -297,6 +312,10 @@ def _describe_wrong(answer: object) -> str:
     scopes: object = answer.scopes
     if not isinstance(scopes, frozenset | set):
         return f"a Principal whose scopes must be a set, not {type(scopes).__name__}"
+    unknown = sorted(str(each) for each in scopes - SCOPES)
+    if unknown:
+        name = unknown[0][:LONGEST_SCOPE]
+        return f"a Principal with the scope {name!r}, which does not exist{suggest_name(name, SCOPES)}"
     return "a Principal whose claims must be a JSON object of at most 4 KiB"
 
 

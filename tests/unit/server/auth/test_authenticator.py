@@ -215,6 +215,10 @@ async def test_a_scope_that_the_principal_does_not_have_is_refused() -> None:
         ({"tenant": "house"}, "returned dict, not a Principal or None"),
         (Principal("house", 7), "a Principal whose subject must be a str, not int"),  # type: ignore[arg-type]
         (Principal("house", "ada", "chat"), "a Principal whose scopes must be a set, not str"),  # type: ignore[arg-type]
+        (
+            Principal("house", "ada", frozenset({"chat", "aprove"})),
+            "'aprove', which does not exist; did you mean `approve`?",
+        ),
         (Principal("house", "ada\0"), "a Principal whose subject is too long"),
         (Principal("\0", "ada"), "a Principal whose tenant is too long"),
         (Principal("house", "\ud800"), "a Principal whose subject is too long"),
@@ -250,6 +254,18 @@ async def test_a_hook_may_raise_our_own_refusals() -> None:
         raise NotAllowed("Your plan has ended.")
 
     assert str(await refusal(Authenticator(authenticate=check), visit())) == "Your plan has ended."
+
+
+@requirement("auth:hook")
+async def test_a_misspelled_argument_in_a_hook_is_explained_in_the_log_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def check(_: HTTPConnection) -> Principal | None:
+        return Principal(tennant="acme", subject="ada")  # type: ignore[call-arg]
+
+    refused = await refusal(Authenticator(authenticate=check), visit())
+    assert (type(refused), "tennant" in str(refused)) == (SignInDown, False)
+    assert "no argument `tennant`; did you mean `tenant`?" in caplog.text
 
 
 @requirement("auth:hook")
