@@ -22,7 +22,7 @@ from farhand.core.principal import Claims, Owner
 from farhand.core.result import Receipt
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
-from farhand.core.thread import Note, Text, UserMessage, text_of
+from farhand.core.thread import Note, Text, UserMessage, is_same_message, text_of
 from farhand.core.tool import Tool
 from farhand.errors import Busy, Malformed, NoAgent, NotFound, TooMany, Unanswered
 from farhand.eventlog.batch import Command
@@ -244,7 +244,7 @@ async def _answered_before(
     )
     if known is None or run is None:
         return None
-    if known != message:
+    if not is_same_message(known, message):
         raise _different()
     return StartedRun(run, again=True)
 

@@ -93,6 +93,17 @@ class UserMessage(Struct, frozen=True, gc=False, tag_field="role", tag="user"):
     parts: tuple[Part, ...]
 
 
+def is_same_message(one: UserMessage, other: UserMessage) -> bool:
+    """Whether a message was sent again. Notes do not count: a page may show something else by then."""
+    if one == other:
+        return True
+    return one.message_id == other.message_id and _without_notes(one) == _without_notes(other)
+
+
+def _without_notes(message: UserMessage) -> list[Part]:
+    return [part for part in message.parts if not isinstance(part, Note)]
+
+
 class AssistantMessage(Struct, frozen=True, gc=False, tag_field="role", tag="assistant"):
     """One step of a run: `AssistantMessage("run_1", 1, (Text("Hello."),))`."""
 

@@ -360,3 +360,20 @@ async def _is_delivered(server: Served) -> bool:
 
 async def _is_idle(page: Page) -> bool:
     return bool((await page.http.get(f"/api/chat/{page.thread_id}")).json()["state"] != "running")
+
+
+@requirement("agui:busy")
+async def test_a_message_posted_twice_at_once_is_one_message_whatever_the_page_shows_meanwhile(
+    serve: Serve, store: str
+) -> None:
+    scene = Scene(["Once."])
+    server = await serve(scene.agent, store=store)
+    posts = []
+    for shown in ("prices", "orders", ""):
+        page = Page(server.http)
+        page.says("hello")
+        context = [{"description": "the open tab", "value": shown}] if shown else []
+        posts.append(page.run(context=context))
+    runs = await asyncio.gather(*posts)
+    assert [run.text for run in runs] == ["Once."] * 3
+    assert len(scene.model.prompts) == 1

@@ -25,7 +25,7 @@ from farhand.core.outcome import Cancelled
 from farhand.core.result import Receipt
 from farhand.core.run import RunState
 from farhand.core.state import ThreadState
-from farhand.core.thread import UserMessage
+from farhand.core.thread import UserMessage, is_same_message
 from farhand.core.tool import Tool
 
 
@@ -89,7 +89,7 @@ def answer_next(
 def _known(thread: ThreadState, message: UserMessage) -> Next | None:
     """What the message was answered before, or why it cannot be accepted; None for a new one."""
     queued, said = thread.queued, thread.user_message(message.message_id)
-    if said is not None and (said != message or thread.run is None):
+    if said is not None and (not is_same_message(said, message) or thread.run is None):
         return NotStarted("different_message")
     if said is not None and thread.run is not None:
         return Known(thread.run.run_id)
@@ -97,7 +97,9 @@ def _known(thread: ThreadState, message: UserMessage) -> Next | None:
         return None
     if queued.message.message_id != message.message_id:
         return NotStarted("busy")
-    return Queued(queued.run_id) if queued.message == message else NotStarted("different_message")
+    return (
+        Queued(queued.run_id) if is_same_message(queued.message, message) else NotStarted("different_message")
+    )
 
 
 def _taken(

@@ -38,7 +38,7 @@ from farhand.core.result import Receipt
 from farhand.core.run import RunState, Usage
 from farhand.core.settings import Limits, Settings, Timeouts
 from farhand.core.state import RunProgress, ThreadState
-from farhand.core.thread import Message, UserMessage
+from farhand.core.thread import Message, UserMessage, is_same_message
 from farhand.core.tool import Tool
 
 MOVED_ON = "the user moved on"
@@ -121,12 +121,13 @@ def begin(
         return Decision(NotStarted("no_message"))
     known = None if instead_of == message.message_id else thread.user_message(message.message_id)
     if known is not None:
-        if known != message or thread.run is None:
+        if not is_same_message(known, message) or thread.run is None:
             return Decision(NotStarted("different_message"))
         return Decision(Known(thread.run.run_id))
     if thread.queued is not None and thread.queued.message.message_id == message.message_id:
         # its run starts by itself
-        return Decision(NotStarted("busy" if thread.queued.message == message else "different_message"))
+        is_same = is_same_message(thread.queued.message, message)
+        return Decision(NotStarted("busy" if is_same else "different_message"))
     if new.spares_questions and thread.is_asking:
         return Decision(NotStarted("asked"))
     left = _leave(thread, settles)

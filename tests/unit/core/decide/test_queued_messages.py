@@ -17,7 +17,7 @@ from farhand.core.outcome import Cancelled, Denied, Outcome, Success
 from farhand.core.result import Accepted, Receipt, Repeated, Result
 from farhand.core.run import RunState
 from farhand.core.state import ThreadState
-from farhand.core.thread import ResultsMessage, UserMessage
+from farhand.core.thread import Note, ResultsMessage, UserMessage
 from farhand.core.tool import Executor, Tool
 from tests.unit.core.thread_builder import PROGRAM, SERVER_TOOL, SETTINGS, TIMEOUTS, Story, asks_for, said
 
@@ -175,6 +175,8 @@ def test_the_same_post_again_is_told_the_same_and_another_message_is_refused() -
     story = _answered()
     version = story.thread.version
     assert _follow(story, YES, new=runs.NewRun("run_9")) == (Queued("run_2"), [Repeated()])
+    with_note = UserMessage("m2", (*said("more").parts, Note("the open tab", "prices")))
+    assert _follow(story, YES, message=with_note)[0] == Queued("run_2")
     assert _follow(story, YES, message=said("other", "m2"))[0] == NotStarted("different_message")
     assert _follow(story, message=said("third", "m3")) == (NotStarted("busy"), [])
     assert story.thread.version == version

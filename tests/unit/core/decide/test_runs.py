@@ -28,7 +28,7 @@ from farhand.core.outcome import Cancelled, Failure, Success
 from farhand.core.result import Accepted, Receipt, Result
 from farhand.core.run import RunState
 from farhand.core.settings import Limits, Settings
-from farhand.core.thread import AssistantMessage, File, ResultsMessage, Text, UserMessage
+from farhand.core.thread import AssistantMessage, File, Note, ResultsMessage, Text, UserMessage
 from farhand.core.tool import Tool
 from tests.unit.core.thread_builder import SERVER_TOOL, SETTINGS, Story, asks_for, said
 
@@ -40,6 +40,14 @@ def test_a_message_starts_one_run_and_its_repetition_none() -> None:
     assert story.say(run_id="run_2") == Known("run_1")
     assert story.say("other words", run_id="run_2") == NotStarted("different_message")
     assert story.thread.version == version
+
+
+def test_a_repeated_message_may_bring_other_notes() -> None:
+    story = Story()
+    assert story.say() == Started("run_1")
+    again = UserMessage("m1", (*said("hello").parts, Note("the open tab", "prices")))
+    begun = story.log.do(lambda thread, _: runs.begin(thread, again, runs.NewRun("run_2")))
+    assert begun == Known("run_1")
 
 
 def test_a_message_without_text_is_titled_by_its_files() -> None:
