@@ -13,7 +13,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from farhand.agent.files import Files, Label, part_of
+from farhand.agent.files import Files, Label, WholeFile, part_of
 from farhand.core.file import refs_in
 from farhand.core.outcome import Success
 from farhand.core.principal import Owner
@@ -44,21 +44,26 @@ class FileReference(Struct, frozen=True):
 MessageInput: TypeAlias = Text | Note | AttachedFile | FileReference
 
 
-async def store_message(
+class PreparedMessage(Struct, frozen=True):
+    """A message, and the files that came with it. They are stored once nothing speaks against the message:
+    files of a refused one would count against the quota until they are purged."""
+
+    message: UserMessage
+    files: tuple[WholeFile, ...] = ()
+
+
+async def prepare_message(
     files: Files, owner: Owner, thread_id: str, *, message_id: str, said: tuple[MessageInput, ...]
-) -> UserMessage:
-    """The message with its files stored. If it is sent again, it is the same message with the same files."""
+) -> PreparedMessage:
+    """If it is sent again, it is the same message with the same files."""
     beside = [part for part in said if not isinstance(part, Text | Note)]
     if len(beside) > FILES_AT_MOST:
         raise Malformed(f"A message may have at most {FILES_AT_MOST} files.", hint="Nothing was applied.")
-    for file in beside:
-        # check all of them before the first one is stored
-        if isinstance(file, AttachedFile):
-            files.check(file.label)
     known = {
         file.ref: await _known(files, owner, file.ref) for file in beside if isinstance(file, FileReference)
     }
     parts: list[Text | Note | File] = []
+    attached: list[WholeFile] = []
     for no, part in enumerate(said):
         match part:
             case Text() | Note():
@@ -66,9 +71,9 @@ async def store_message(
             case FileReference(ref=ref):
                 parts.append(known[ref])
             case AttachedFile(label=label, data=data):
-                kept = await files.keep(owner, label, data, known_as=f"{thread_id}/{message_id}/{no}")
-                parts.append(part_of(kept))
-    return UserMessage(message_id, tuple(parts))
+                attached.append(files.describe(owner, label, data, known_as=f"{thread_id}/{message_id}/{no}"))
+                parts.append(part_of(attached[-1].file))
+    return PreparedMessage(UserMessage(message_id, tuple(parts)), tuple(attached))
 
 
 def from_base64(text: str | bytes, *, what: str) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from msgspec import Struct
@@ -32,6 +32,13 @@ class Label(Struct, frozen=True):
     size: int | None = None
 
 
+class WholeFile(Struct, frozen=True):
+    """A file whose bytes are all here, stored or not."""
+
+    file: StoredFile
+    data: bytes
+
+
 class Files:
     def __init__(self, eventlog: EventLog, clock: Clock, rules: FileRules) -> None:
         self.rules = rules
@@ -50,16 +57,27 @@ class Files:
     async def keep(self, owner: Owner, label: Label, data: bytes, *, known_as: str) -> StoredFile:
         """Stores all pieces in one transaction. The same bytes under the same name are stored once: a message
         that is sent again refers to the same file."""
+        whole = self.describe(owner, label, data, known_as=known_as)
+        await self.keep_all([whole])
+        return await self.find(owner, whole.file.ref)
+
+    def describe(self, owner: Owner, label: Label, data: bytes, *, known_as: str) -> WholeFile:
+        """The file as it will be stored; raises for one that is not accepted."""
         whole = replace(label, size=len(data))
         self.check(whole)
         file = self._new(owner, _ref_of(owner, whole, known_as, data), whole)
-        known = await self._log.files.get(owner, file.ref)
-        if known is not None:
-            return known
-        await self._check_quota(owner, len(data))
-        # False means that the same message came twice at once, and the other request has stored it
-        await self._put(file, 0, _pieces_of(data), is_last=True)
-        return await self.find(owner, file.ref)
+        return WholeFile(replace(file, size=len(data)), data)
+
+    async def keep_all(self, files: Sequence[WholeFile]) -> None:
+        """Stores those of these files of one owner that are not stored yet, or none if they exceed a
+        quota."""
+        new = [each for each in files if await self._log.files.get(each.file.owner, each.file.ref) is None]
+        if not new:
+            return
+        await self._check_quota(new[0].file.owner, sum(each.file.size for each in new), files=len(new))
+        for each in new:
+            # False means that the same message came twice at once, and the other request has stored it
+            await self._put(each.file, 0, _pieces_of(each.data), is_last=True)
 
     def check(self, label: Label) -> None:
         """Raises for a type that is not accepted, and for a size that is too large."""
@@ -115,7 +133,8 @@ class Files:
                     await self._put_next(file, no, held)
                     no += 1
                 held = piece
-            await self._check_quota(file.owner, len(held), is_counted=no > 0)
+            # its first piece, if it is stored, counts as a file
+            await self._check_quota(file.owner, len(held), files=0 if no else 1)
             await self._put_next(file, no, held, is_last=True)
             has_arrived = True
         finally:
@@ -135,10 +154,11 @@ class Files:
         with suppress(StoreDown):
             await asyncio.shield(bounded_wait(self._log.store, self._log.files.drop(file.owner, file.ref)))
 
-    async def _check_quota(self, owner: Owner, more: int, *, is_counted: bool = False) -> None:
+    async def _check_quota(self, owner: Owner, more: int, *, files: int = 1) -> None:
+        """For so many bytes, and new files, more."""
         rules = self.rules
         own = await self._log.files.kept(owner.tenant, owner.subject)
-        if own.files + (not is_counted) > rules.per_principal:
+        if own.files + files > rules.per_principal:
             raise TooMany(
                 f"You have {own.files} stored files; the limit is {rules.per_principal}.",
                 hint="Delete chats that contain files.",

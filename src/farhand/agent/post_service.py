@@ -11,7 +11,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from farhand.agent.attachments import store_message
+from farhand.agent.attachments import PreparedMessage, prepare_message
 from farhand.agent.context import AgentContext
 from farhand.agent.offered_tools import ToolDescription, admit_request_tools
 from farhand.agent.post_content import (
@@ -141,7 +141,7 @@ class Posts:
                 raise Busy("The assistant is still working on the last message.", hint=STOP_FIRST)
         asker = Asker(principal.claims, post.tools, results, post.alias, spares_questions=True)
         place = ThreadPlace(principal.owner, post.thread_id, asker)
-        message = await self._store(place, new)
+        message = await self._prepare(place, new)
         try:
             started = await self._start(place, message)
         except Busy:
@@ -153,12 +153,12 @@ class Posts:
             return await self._replay(await self._turns.load(started.run))
         return await self._posted_turn(started, is_corrected=is_lost(started.receipts))
 
-    async def _store(self, place: ThreadPlace, new: PostedMessage) -> UserMessage:
-        return await store_message(
+    async def _prepare(self, place: ThreadPlace, new: PostedMessage) -> PreparedMessage:
+        return await prepare_message(
             self._context.files, place.owner, place.thread_id, message_id=new.message_id, said=new.parts
         )
 
-    async def _start(self, place: ThreadPlace, message: UserMessage) -> StartedRun:
+    async def _start(self, place: ThreadPlace, message: PreparedMessage) -> StartedRun:
         return await bounded_wait(self._context.log, start_run(self._context, place, message, hold_for=0.0))
 
     async def _posted_turn(self, started: StartedRun, *, is_corrected: bool) -> PostedTurn:
@@ -339,7 +339,7 @@ class Posts:
         """Stores answers, tools and a message in one append: a refused post changes nothing."""
         log, desk, place = self._context.log, self._context.desk, _place(principal, post, tuple(items))
         if new is not None:
-            message = await self._store(place, new)
+            message = await self._prepare(place, new)
             return await bounded_wait(log, follow_run(self._context, place, message, run_id=run.run_id))
         accepted = desk.accept_with(
             run.owner,

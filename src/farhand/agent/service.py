@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isnan
 
+from farhand.agent.attachments import PreparedMessage
 from farhand.agent.branding import Branding
 from farhand.agent.context import AgentContext
 from farhand.agent.direct_calls import DirectCall, Overdue, attach_and_wait, call_directly, stop_calls
@@ -175,7 +176,8 @@ class AgentService:
         """Starts a run that answers this message; `hold_for` 0 parks it as soon as it waits for a far
         hand."""
         place = ThreadPlace(owner, thread_id, asker or Asker())
-        started = start_run(self.context, place, message, instead_of=instead_of, hold_for=hold_for)
+        prepared = PreparedMessage(message)
+        started = start_run(self.context, place, prepared, instead_of=instead_of, hold_for=hold_for)
         return await bounded_wait(self.log, started)
 
     async def tools(self, principal: Principal) -> Sequence[Tool]:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
+from farhand.agent.attachments import PreparedMessage
 from farhand.agent.context import AgentContext
 from farhand.calls.desk import Submission
 from farhand.core.decide import runs
@@ -19,7 +20,7 @@ from farhand.core.decide.queued_messages import Next, Queued, answer_next, bring
 from farhand.core.decide.runs import Beginning, Known, NewRun, NotStarted, Started
 from farhand.core.decide.threads import tidy_title
 from farhand.core.principal import Claims, Owner
-from farhand.core.result import Receipt
+from farhand.core.result import Receipt, Result
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.core.thread import Note, Text, UserMessage, is_same_message, text_of
@@ -71,7 +72,7 @@ class StartedRun(Struct, frozen=True):
 async def start_run(
     context: AgentContext,
     place: ThreadPlace,
-    message: UserMessage,
+    prepared: PreparedMessage,
     *,
     instead_of: str | None = None,
     hold_for: float,
@@ -82,8 +83,12 @@ async def start_run(
     usual.
     """
     _check_model(context)
+    message = prepared.message
     try:
         async with context.quotas.reserve_slot(place.owner, place.thread_id, _size(message)) as slot:
+            if prepared.files:
+                await _refuse_early(context, place, message, instead_of=instead_of)
+                await context.files.keep_all(prepared.files)
             started = await _begin(context, place, message, instead_of=instead_of, hold_for=hold_for)
             if started.again:
                 slot.give_back()
@@ -96,14 +101,15 @@ async def start_run(
 
 
 async def follow_run(
-    context: AgentContext, place: ThreadPlace, message: UserMessage, *, run_id: str
+    context: AgentContext, place: ThreadPlace, prepared: PreparedMessage, *, run_id: str
 ) -> list[Receipt]:
     """Queues a message together with the answers to this run: it is answered when the run has used the
     answers, whatever happens to this process. Raises `TooMany` as above; nothing is applied then."""
     _check_model(context)
-    asker = place.asker
+    asker, message = place.asker, prepared.message
     new = _new_run(context, asker, 0.0)
     async with context.quotas.reserve_slot(place.owner, place.thread_id, _size(message)) as slot:
+        await context.files.keep_all(prepared.files)
         answer, receipts = await context.desk.accept_with(
             place.owner,
             place.thread_id,
@@ -188,6 +194,22 @@ async def stop_run(context: AgentContext, run: Run, reason: str) -> bool:
         run.thread_id,
         lambda thread, now: runs.stop(thread, run.run_id, reason),
         lambda thread, stopped: bool(stopped),
+    )
+
+
+async def _refuse_early(
+    context: AgentContext, place: ThreadPlace, message: UserMessage, *, instead_of: str | None
+) -> None:
+    """Raises if the message would be refused now. It is decided again when it is stored."""
+    results = () if instead_of else place.asker.results
+    settles = [each.call_id for each in results if isinstance(each, Result)]
+    new = _new_run(context, place.asker, 0.0)
+    _refuse(
+        await context.log.read(
+            place.owner,
+            place.thread_id,
+            lambda thread: runs.begin(thread, message, new, instead_of=instead_of, settles=settles).answer,
+        )
     )
 
 

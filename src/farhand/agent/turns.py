@@ -13,7 +13,7 @@ from typing import TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from farhand.agent.attachments import MessageInput, store_message
+from farhand.agent.attachments import MessageInput, prepare_message
 from farhand.agent.context import AgentContext
 from farhand.agent.pause import (
     PostedResult,
@@ -171,7 +171,7 @@ class Turns:
         self, principal: Principal, thread_id: str, new: NewMessage, *, wait: Wait | None = None
     ) -> Turn:
         """A run that answers this message; for a known message, its existing run."""
-        message = await store_message(
+        message = await prepare_message(
             self._context.files, principal.owner, thread_id, message_id=new.message_id, said=new.parts
         )
         place = ThreadPlace(principal.owner, thread_id, Asker(principal.claims, new.brought))
@@ -181,7 +181,7 @@ class Turns:
                 self._context, place, message, instead_of=new.instead_of, hold_for=self._hold_for(wait)
             ),
         )
-        return await self.load(started.run) if started.again else started_turn(started.run, message)
+        return await self.load(started.run) if started.again else started_turn(started.run, message.message)
 
     async def regenerate(
         self, principal: Principal, thread_id: str, *, instead_of: str | None, wait: Wait | None = None

@@ -11,6 +11,7 @@ from farhand.core.file import PIECE_BYTES, FileRules, Kept
 from farhand.core.settings import Settings
 from farhand.core.thread import File, Text, UserMessage
 from farhand.server.app import create_app
+from tests.faces.agui import page as agui_page
 from tests.faces.conftest import Serve
 from tests.faces.files.uploads import NOTHING, PNG, kept, people, uploaded
 from tests.faces.served import Served
@@ -18,6 +19,7 @@ from tests.faces.test_mounting import hosted, in_starlette
 from tests.faces.ui_stream.agents import Scene
 from tests.faces.ui_stream.header_auth import check
 from tests.faces.ui_stream.page import Page
+from tests.faces.ui_stream.test_posts import slow_scene
 from tests.requirement import requirement
 
 # Any: what comes over the wire is looked at by its fields, and a wrong one fails the test
@@ -176,6 +178,38 @@ async def test_bad_bytes_in_a_message_are_refused_and_nothing_of_it_is_kept(
     assert refused.status == status
     assert await kept(server) == NOTHING
     assert scene.model.prompts == []
+
+
+@requirement("files:in-messages")
+async def test_the_files_of_a_message_that_is_refused_are_not_kept(serve: Serve, store: str) -> None:
+    scene = slow_scene()
+    server = await serve(scene.agent, store=store)
+    page = page_of(server)
+    async with page.saying("a") as live:
+        await live.until("text-delta")
+        refused = await said(Page(server.http, "chat"), TEXT, file_part(data_url(PNG))).refused()
+        assert refused.status == 409
+        agui = agui_page.Page(server.http, "chat")
+        source = {"type": "data", "value": base64.b64encode(PNG).decode(), "mimeType": "image/png"}
+        agui.says([{"type": "image", "source": source}], "m7")
+        assert (await agui.run()).code == "busy"
+        scene.gate("go").set()
+        await live.rest()
+    other = said(Page(server.http, "chat"), TEXT, file_part(data_url(PNG)), message_id=page.messages[0]["id"])
+    assert (await other.refused()).status == 400
+    assert await kept(server) == NOTHING
+
+
+@requirement("files:in-messages")
+async def test_the_files_of_a_message_that_exceed_the_quota_together_are_not_kept(serve: Serve) -> None:
+    rules = FileRules(bytes_per_principal=2 * len(PNG) - 1, per_principal=2)
+    server = await serve(Scene(["Nice."]).agent, settings=Settings(files=rules))
+    file = file_part(data_url(PNG))
+    assert (await said(page_of(server), TEXT, file, file).refused()).status == 413
+    empty = file_part("data:text/plain,")
+    assert (await said(page_of(server), TEXT, empty, empty, empty).refused()).status == 429
+    assert await kept(server) == NOTHING
+    assert (await said(page_of(server), TEXT, file).send()).text == "Nice."
 
 
 @requirement("files:in-messages")

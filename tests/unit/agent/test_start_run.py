@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from farhand.agent.attachments import store_message
+from farhand.agent.attachments import prepare_message
 from farhand.agent.start_run import Asker
 from farhand.core.approval import Answer
 from farhand.core.decide.calls import Reply
@@ -89,7 +89,8 @@ async def test_the_run_that_it_began_is_given_though_another_one_follows_at_once
 async def test_a_note_is_for_the_model_and_not_among_the_users_words(stage: MakeStage) -> None:
     on = await stage([_results])
     said = (Text("What is this?"), Note("page", "A map of Rome"))
-    message = await store_message(on.service.files, LOCAL, THREAD, message_id="m1", said=said)
+    prepared = await prepare_message(on.service.files, LOCAL, THREAD, message_id="m1", said=said)
+    message = prepared.message
     assert text_of(message) == "What is this?"
     assert render_user_parts(message, Prompt((message,))) == ["What is this?", "[page]\nA map of Rome"]
     started = await on.service.start(LOCAL, THREAD, message, hold_for=0.0)
