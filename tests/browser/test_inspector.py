@@ -222,7 +222,7 @@ async def test_a_rerun_that_may_repeat_a_finished_server_tool_asks_first(player:
     await what.fill(cake)
     run = player.page.url
     await dialog.get_by_role("button", name="Start the rerun").click()
-    warning = "bake finished on the server. The new run may call it again, with real effects."
+    warning = "bake ran on the server. The new run may call it again, with real effects."
     await expect(dialog.get_by_role("alert")).to_have_text(warning)
     assert await findings(player.page) == []
     # nothing has begun yet, and whoever cancels leaves it at that

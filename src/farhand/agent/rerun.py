@@ -30,7 +30,7 @@ from farhand.core.outcome import Denied, Failure, digest
 from farhand.core.principal import Claims
 from farhand.core.run import Run
 from farhand.core.thread import AssistantMessage, Message, Text, UserMessage, text_of
-from farhand.core.tool import Tool
+from farhand.core.tool import Executor, Tool
 from farhand.errors import Malformed, NotFound
 from farhand.tools.schema_admission import check_input
 from farhand.tools.timeouts import effective_timeout
@@ -53,7 +53,7 @@ class Rerun(Struct, frozen=True):
 
 
 class NeedsConfirmation(Struct, frozen=True):
-    """Nothing was started: these tools finished on the server and might run again."""
+    """Nothing was started: these tools ran on the server and might run again."""
 
     tools: tuple[str, ...]
 
@@ -74,16 +74,14 @@ async def rerun(
     calls = await context.log.calls_of(run.owner, run.run_id)
     recorded = _Recorded(run, await context.log.messages(run.owner, run.thread_id), calls)
     chosen = _chosen(calls, request)
-    repeated = may_be_repeated(calls, step=request.step, call_id=request.call_id)
-    unasked = [call.tool for call in repeated if not await _is_idempotent(context, call)]
-    if unasked and not request.repeats:
-        return NeedsConfirmation(tuple(dict.fromkeys(unasked)))
     tools = [await context.log.get_tool(version) for version in run.brought]
     brought = tuple(tool for tool in tools if tool is not None)
     new = NewRun(context.clock.fresh("run"), 0.0, claims, brought)
     copy = _copy(recorded, request, new)
     if chosen is not None:
         copy = await _from_call(context, recorded, copy, chosen, request.input)
+    if not request.repeats and (unasked := await _repeated_tools(context, recorded, request, copy)):
+        return NeedsConfirmation(tuple(dict.fromkeys(unasked)))
     thread_id = context.clock.fresh("thr")
     async with context.quotas.reserve_slot(run.owner, thread_id, 0):
         await context.log.decide(
@@ -92,6 +90,46 @@ async def rerun(
             lambda thread, now: begin_copy(thread, copy, now=now, timeouts=context.settings.timeouts),
         )
     return Rerun(thread_id, new.run_id)
+
+
+async def _repeated_tools(
+    context: AgentContext, recorded: _Recorded, request: RerunRequest, copy: ThreadCopy
+) -> list[str]:
+    """The tools that the new run might repeat without asking anybody."""
+    repeated = may_be_repeated(recorded.calls, step=request.step, call_id=request.call_id)
+    # with another input, or since the tool was changed, a call that was approved may need no approval
+    repeated += [
+        call
+        for call in recorded.calls
+        if call.call_id == request.call_id
+        and may_be_repeated([replace(call, approval=None)], step=request.step, call_id=request.call_id)
+        and any(each.copy_of == call.call_id and not _asks(each) for each in copy.calls)
+    ]
+    names = [call.tool for call in repeated if not await _is_idempotent(context, call)]
+    return names + _purged_tools(context, recorded, request)
+
+
+def _asks(copied: CopiedCall) -> bool:
+    return isinstance(copied.opening, Opening) and copied.opening.approval_id is not None
+
+
+def _purged_tools(context: AgentContext, recorded: _Recorded, request: RerunRequest) -> list[str]:
+    """The same, of calls that are known from the messages alone: they are kept longer."""
+    known = {call.call_id for call in recorded.calls}
+    first = request.step if request.call_id is None else request.step + 1
+    purged = [
+        asked.tool
+        for each in recorded.messages
+        if isinstance(each, AssistantMessage) and each.run_id == recorded.run.run_id and each.step >= first
+        for asked in each.tool_calls
+        if asked.call_id not in known
+    ]
+    declared = [context.toolbox.declared(name) for name in purged]
+    return [
+        each.tool.name
+        for each in declared
+        if each is not None and each.tool.executor is Executor.SERVER and not each.tool.idempotent
+    ]
 
 
 def _chosen(calls: Sequence[Call], request: RerunRequest) -> Call | None:

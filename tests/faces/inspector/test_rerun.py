@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
-from farhand import Agent
+from farhand import Agent, tool
+from farhand.core.call import Call
+from farhand.core.principal import Owner
 from farhand.core.run import Usage
 from farhand.models.base import ModelEvent, Prompt, Stop, TextDelta
-from farhand.models.scripted import Ask, Moment, Step
+from farhand.models.scripted import Ask, Moment, ScriptedModel, Step
 from tests.faces.conftest import Serve
 from tests.faces.inspector.inspector_requests import ROOT, look, newest, titles
 from tests.faces.ui_stream.agents import Scene, told
@@ -87,6 +89,71 @@ async def test_a_finished_server_tool_is_not_repeated_without_asking(serve: Serv
     begun = await rerun(page, run, step=1, callId=weather["callId"], input={"city": "Bergen"}, repeat=True)
     await shown(page, begun)
     assert scene.ran == [*ran, ("weather", "Bergen")]
+
+
+@requirement("inspector:rerun-asks")
+async def test_a_server_tool_that_is_still_running_is_not_repeated_without_asking(
+    serve: Serve, store: str
+) -> None:
+    step = [Ask("slow", {"subject": "a"}), OPEN]
+    scene = Scene(lambda moment: step if moment.steps == 0 else told(moment.last))
+    page = Page((await serve(scene.agent, store=store)).http)
+    async with page.saying("go") as live:
+        await live.until("tool-input-available")
+        run = await newest(page.http)
+        opened = next(row for row in run["rows"] if row.get("tool") == "open_url")
+        for body in ({"step": 1}, {"step": 1, "callId": opened["callId"]}):
+            assert await rerun(page, run, **body) == {"repeats": ["slow"]}
+    assert scene.ran == [("slow", "a")]
+    assert len((await look(page.http, "/runs"))["runs"]) == 1
+
+
+@requirement("inspector:rerun-asks")
+async def test_an_approved_call_that_needs_no_approval_any_more_is_not_repeated_without_asking(
+    serve: Serve, store: str
+) -> None:
+    paid: list[int] = []
+
+    @tool(needs_approval=lambda input: int(input["amount"]) > 100)
+    def pay(amount: int) -> str:
+        """Pay.
+
+        Args:
+            amount: How much.
+        """
+        paid.append(amount)
+        return "paid"
+
+    script = [Ask("pay", {"amount": 150}), "Done.", "Done again."]
+    page = Page((await serve(Agent(ScriptedModel(script), tools=[pay]), store=store)).http)
+    [call_id] = (await page.say("go")).calls
+    page.approve(call_id)
+    await page.send()
+    run = await newest(page.http)
+    assert await rerun(page, run, step=1, callId=call_id, input={"amount": 50}) == {"repeats": ["pay"]}
+    assert paid == [150]
+    begun = await rerun(page, run, step=1, callId=call_id, input={"amount": 50}, repeat=True)
+    await shown(page, begun)
+    assert paid == [150, 50]
+    begun = await rerun(page, run, step=1, callId=call_id)
+    assert (await shown(page, begun))["run"]["state"] == "parked", "a person is asked again"
+
+
+@requirement("inspector:rerun-asks")
+async def test_a_finished_server_tool_is_not_repeated_although_its_call_was_purged(serve: Serve) -> None:
+    scene = Scene(script)
+    server = await serve(scene.agent)
+    page = Page(server.http)
+    run = await played(page)
+    ran = list(scene.ran)
+
+    async def purged(owner: Owner, run_id: str) -> list[Call]:
+        return []
+
+    server.service.log.calls_of = purged  # type: ignore[method-assign]
+    assert await rerun(page, run, step=1) == {"repeats": ["weather", "delete_file"]}
+    assert await rerun(page, run, step=2) == {"repeats": ["delete_file"]}
+    assert scene.ran == ran
 
 
 @requirement("inspector:rerun")

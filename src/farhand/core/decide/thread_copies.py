@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct
 
-from farhand.core.call import Call
+from farhand.core.call import Call, Phase
+from farhand.core.decide.calls import UNKNOWN_END
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import Opening, opened
 from farhand.core.decide.runs import NewRun
@@ -28,7 +29,7 @@ from farhand.core.event import (
     TextAdded,
     ThreadCreated,
 )
-from farhand.core.outcome import Success
+from farhand.core.outcome import Cancelled, Success, TimedOut
 from farhand.core.settings import Timeouts
 from farhand.core.state import ThreadState
 from farhand.core.thread import AssistantMessage, Message, Part, Reasoning, Text, ToolCallPart, UserMessage
@@ -77,16 +78,28 @@ def messages_before(messages: Sequence[Message], run_id: str, step: int) -> tupl
 
 
 def may_be_repeated(calls: Collection[Call], *, step: int, call_id: str | None) -> list[Call]:
-    """Finished calls of server tools that a new run from here may make again without approval: those of this
-    step and of later ones; from a call, that call and those of later steps."""
-    finished = [
+    """Calls of server tools that may have had an effect, and that a new run from here may make again without
+    approval: those of this step and of later ones; from a call, that call, those of its step that have not
+    finished, and those of later steps."""
+    begun = [
         call
         for call in calls
-        if call.executor is Executor.SERVER and isinstance(call.outcome, Success) and call.approval is None
+        if call.executor is Executor.SERVER and call.approval is None and _may_have_run(call)
     ]
     if call_id is None:
-        return [call for call in finished if call.step >= step]
-    return [call for call in finished if call.step > step or call.call_id == call_id]
+        return [call for call in begun if call.step >= step]
+    return [
+        call
+        for call in begun
+        if call.step > step or call.call_id == call_id or (call.step == step and call.outcome is None)
+    ]
+
+
+def _may_have_run(call: Call) -> bool:
+    """Whether it may have had an effect. A tool that raised an error has said what became of it."""
+    if call.outcome is None:
+        return call.phase is Phase.TAKEN
+    return isinstance(call.outcome, Success | TimedOut | Cancelled) or call.outcome == UNKNOWN_END
 
 
 def _step(

@@ -201,7 +201,7 @@ class RerunBody(Struct, rename="camel", forbid_unknown_fields=True):
 
 
 class InspectedRerun(Struct, rename="camel", omit_defaults=True):
-    """The new run; or `repeats`, tools that finished on the server and might run again: nothing was started,
+    """The new run; or `repeats`, tools that ran on the server and might run again: nothing was started,
     send `repeat: true` to start anyway."""
 
     thread_id: str | UnsetType = UNSET

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from farhand.core.call import Phase
+from farhand.core.decide.calls import UNKNOWN_END
 from farhand.core.decide.opening import Opening
 from farhand.core.decide.runs import NewRun
 from farhand.core.decide.thread_copies import (
@@ -15,7 +16,7 @@ from farhand.core.decide.thread_copies import (
     messages_before,
 )
 from farhand.core.event import CallRejected, CallSettled
-from farhand.core.outcome import Failure, Success, digest
+from farhand.core.outcome import Cancelled, Failure, Outcome, Success, TimedOut, digest
 from farhand.core.thread import AssistantMessage, File, Message, Reasoning, ResultsMessage, Text, ToolCallPart
 from tests.unit.core.thread_builder import PAGE, SERVER_TOOL, TIMEOUTS, Story, said
 from tests.unit.core.thread_log import Log
@@ -76,6 +77,33 @@ def test_what_asks_a_person_anyway_is_not_among_them() -> None:
     story.step(opening("call_1", approval="apr_1"), opening("call_2"))
     story.finish("call_2", Failure("no"))
     assert may_be_repeated(list(story.thread.calls.values()), step=1, call_id=None) == []
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_repeated"),
+    [
+        (None, True),
+        (UNKNOWN_END, True),
+        (TimedOut(1), True),
+        (Cancelled("stopped by the user"), True),
+        (Failure("no such file"), False),
+    ],
+)
+def test_a_tool_that_may_have_had_an_effect_might_be_repeated(
+    outcome: Outcome | None, *, is_repeated: bool
+) -> None:
+    story = Story()
+    story.say()
+    story.step(opening("call_1"), opening("call_2", page=True))
+    if outcome is not None:
+        story.finish("call_1", outcome)
+    calls = list(story.thread.calls.values())
+    for call_id in (None, "call_1"):
+        repeated = may_be_repeated(calls, step=1, call_id=call_id)
+        assert [call.call_id for call in repeated] == ["call_1"] * is_repeated
+    # a tool that is still running is opened again together with the other call of its step
+    beside = may_be_repeated(calls, step=1, call_id="call_2")
+    assert [call.call_id for call in beside] == ["call_1"] * (outcome is None)
 
 
 def test_a_copy_without_a_step_asks_the_model_next() -> None:

@@ -196,7 +196,7 @@ describe("rerun from here", () => {
   });
 
   test("tools that may be repeated are named", () => {
-    expect(repeatWords(["a"])).toBe("a finished on the server. The new run may call it again, with real effects.");
-    expect(repeatWords(["a", "b", "c"])).toContain("a, b and c finished on the server. The new run may call them");
+    expect(repeatWords(["a"])).toBe("a ran on the server. The new run may call it again, with real effects.");
+    expect(repeatWords(["a", "b", "c"])).toContain("a, b and c ran on the server. The new run may call them");
   });
 });

@@ -86,7 +86,7 @@ export type InspectedReceipt = {
 };
 
 /**
- * The new run; or `repeats`, tools that finished on the server and might run again: nothing was started,
+ * The new run; or `repeats`, tools that ran on the server and might run again: nothing was started,
  *     send `repeat: true` to start anyway.
  */
 export type InspectedRerun = {

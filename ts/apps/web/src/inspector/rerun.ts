@@ -56,5 +56,5 @@ export function bodyOf(place: RerunPlace, { text, input }: Changes, repeat: bool
 export function repeatWords(tools: readonly string[]): string {
   const [last, ...others] = tools.toReversed();
   const names = others.length === 0 ? last : `${others.toReversed().join(", ")} and ${last}`;
-  return `${names} finished on the server. The new run may call ${tools.length === 1 ? "it" : "them"} again, with real effects.`;
+  return `${names} ran on the server. The new run may call ${tools.length === 1 ? "it" : "them"} again, with real effects.`;
 }
