@@ -68,7 +68,7 @@ async def run_tool(
     within = min(span, _seconds_left(context, call))
     if within <= 0:
         return TimedOut(span)
-    link = ToolLink(context, call, offered)
+    link = ToolLink(context, call, offered, fence=None if run is None else run.fence)
     try:
         with acting(context_of(call, run, link)):
             outcome = await offered.toolbox.execute(

@@ -63,11 +63,15 @@ class OwnerFiles:
 class ToolLink:
     """Connects one execution of a call to the agent. Ends with that execution: `close()`."""
 
-    def __init__(self, context: AgentContext, call: Call, offered: OfferedTools) -> None:
+    def __init__(
+        self, context: AgentContext, call: Call, offered: OfferedTools, *, fence: int | None = None
+    ) -> None:
+        """`fence` is that of the claim on the call's run."""
         self.files = OwnerFiles(context, call)
         self._offered = offered
         self._context = context
         self._call = call
+        self._fence = fence
         self._loop = asyncio.get_running_loop()
         self._text: str | None = None
         self._reporting: asyncio.Task[None] | None = None
@@ -170,7 +174,13 @@ class ToolLink:
             call.owner,
             call.thread_id,
             lambda thread, now: open_question(
-                thread, opening, holder, now=now, settings=self._context.settings, room=room
+                thread,
+                opening,
+                holder,
+                now=now,
+                settings=self._context.settings,
+                room=room,
+                fence=self._fence,
             ),
         )
 

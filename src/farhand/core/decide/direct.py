@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from farhand.core.call import Call, Phase
 from farhand.core.call_state import opened_call
-from farhand.core.decide.calls import cancel
+from farhand.core.decide.calls import cancel, is_claimed
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import BACKSTOP_SEC, Opening, opened
 from farhand.core.decide.runs import no_room
@@ -159,12 +159,23 @@ class QuestionChanged(Struct, frozen=True, gc=False):
 OpenedQuestion = Call | NoRoom | AskerGone | QuestionChanged
 
 
-def open_question(
-    thread: ThreadState, opening: Opening, holder: str, *, now: float, settings: Settings, room: int
+# the rest is what every opening needs
+def open_question(  # noqa: PLR0913
+    thread: ThreadState,
+    opening: Opening,
+    holder: str,
+    *,
+    now: float,
+    settings: Settings,
+    room: int,
+    fence: int | None = None,
 ) -> Decision[OpenedQuestion]:
     """The opened question, or the existing one if a tool that is run again asked it before. `holder` runs the
-    tool that asks. While a question is open, the deadline of that tool is out of reach."""
+    tool that asks, with the claim `fence` on its run. While a question is open, the deadline of that tool is
+    out of reach."""
     assert opening.parent is not None, "a question names the call that asks it"
+    if fence is not None and not is_claimed(thread, fence):
+        return Decision(AskerGone())
     parent = thread.calls.get(opening.parent.call_id)
     if parent is None or parent.phase is not Phase.TAKEN:
         return Decision(AskerGone())
@@ -172,7 +183,8 @@ def open_question(
         return Decision(AskerGone())
     known = next((call for call in thread.calls.values() if call.parent == opening.parent), None)
     if known is not None:
-        if known.tool != opening.tool.name or canonical(known.input) != canonical(opening.input):
+        # as it was asked: a person may have edited the input
+        if known.tool != opening.tool.name or canonical(known.requested_input) != canonical(opening.input):
             return Decision(QuestionChanged())
         still = () if known.phase is Phase.SETTLED else (_hold(parent, known, holder, now, settings),)
         return Decision(known, still)

@@ -249,10 +249,18 @@ def _question(call_id: str = "call_q", *, key: str = "#1", **input: object) -> O
 
 
 def _ask(
-    story: Story, opening: Opening, *, holder: str = HOLDER, room: int = 9, settings: Settings = SETTINGS
+    story: Story,
+    opening: Opening,
+    *,
+    holder: str = HOLDER,
+    room: int = 9,
+    settings: Settings = SETTINGS,
+    fence: int | None = None,
 ) -> OpenedQuestion:
     return story.log.do(
-        lambda thread, now: open_question(thread, opening, holder, now=now, settings=settings, room=room)
+        lambda thread, now: open_question(
+            thread, opening, holder, now=now, settings=settings, room=room, fence=fence
+        )
     )
 
 
@@ -270,6 +278,32 @@ def test_only_whoever_runs_the_tool_may_ask() -> None:
     assert _ask(story, _question(), holder="server.w2") == AskerGone()
     story.log.do(lambda thread, now: calls.finish(thread, "call_1", Success(1), now=now))
     assert _ask(story, _question()) == AskerGone()
+
+
+def test_a_tool_whose_run_was_taken_over_asks_nothing() -> None:
+    story = Story()
+    story.say()
+    story.step(asks_for("call_1", SERVER_TOOL))
+    fence = story.run.fence
+    assert isinstance(_ask(story, _question(), holder="server", fence=fence), Call)
+    assert story.claim(may_repeat=True) is not None
+    version = story.thread.version
+    for key in ("#1", "#2"):
+        late = _ask(story, _question("call_late", key=key), holder="server", fence=fence)
+        assert late == AskerGone()
+    assert story.thread.version == version
+    again = _ask(story, _question("call_again"), holder="server", fence=story.run.fence)
+    assert again == story.call("call_q")
+
+
+def test_a_question_that_was_approved_with_another_input_is_found_again() -> None:
+    story = _working()
+    question = replace(_question(path="a"), approval_id="apr_1")
+    assert isinstance(_ask(story, question), Call)
+    story.answer("apr_1", Answer(approved=True, input={"path": "b"}))
+    assert story.call("call_q").input == {"path": "b"}
+    assert _ask(story, replace(question, call_id="call_other")) == story.call("call_q")
+    assert _ask(story, _question("call_other", path="b")) == QuestionChanged()
 
 
 def test_a_question_takes_room_like_any_call_that_waits() -> None:
