@@ -21,6 +21,7 @@ from farhand.core.call import Call, Question
 from farhand.core.decide.direct import AskerGone, NoRoom, OpenedQuestion, QuestionChanged, open_question
 from farhand.core.decide.opening import Opening
 from farhand.core.event import CallProgressed
+from farhand.core.file import clean_name, media_type_of
 from farhand.core.outcome import Cancelled, Outcome
 from farhand.core.run import Run
 from farhand.core.tool import Executor, Tool
@@ -53,10 +54,16 @@ class OwnerFiles:
         return found[1]
 
     async def save(self, data: bytes, *, name: str, media_type: str) -> str:
+        # a tool may pass on what a model or a server elsewhere wrote
+        kind = media_type_of(media_type)
+        if kind is None:
+            raise Misuse(f"{media_type!r} is not a media type.", hint="Pass one such as image/png.")
         self._saved += 1
         # a tool that is run again keeps the same file once
         known_as = f"{self._call.call_id}/{self._saved}"
-        kept = await self._files.keep(self._call.owner, Label(name, media_type), data, known_as=known_as)
+        kept = await self._files.keep(
+            self._call.owner, Label(clean_name(name), kind), data, known_as=known_as
+        )
         return kept.ref
 
 

@@ -252,6 +252,28 @@ async def test_a_tool_keeps_a_file_and_reads_it_again(stage: MakeStage) -> None:
     assert (await on.service.files.find(LOCAL, ref)).name == "orders.csv"
 
 
+async def test_name_and_type_of_a_file_that_a_tool_keeps_are_cleaned(stage: MakeStage) -> None:
+    @tool
+    async def export(media_type: str) -> str:
+        """Write a file.
+
+        Args:
+            media_type: Of the file.
+        """
+        name = "../../a\u202egnp.exe\r\nSet-Cookie: a=b"
+        return await current().files.save(b"x", name=name, media_type=media_type)
+
+    types = ["IMAGE/PNG; charset=binary", "text/plain\r\nSet-Cookie: a=b", "image"]
+    on = await stage([[Ask("export", {"media_type": each}) for each in types], "done"], export)
+    run = await on.say("go")
+    await on.told(run)
+    first, *others = await on.outcomes(run)
+    assert isinstance(first, Success)
+    file = await on.service.files.find(LOCAL, str(first.output))
+    assert (file.name, file.media_type) == ("a gnp.exe Set-Cookie_ a=b", "image/png")
+    assert all(isinstance(each, Failure) for each in others)
+
+
 async def test_a_page_may_be_asked_too(stage: MakeStage) -> None:
     @tool
     async def show() -> object:
