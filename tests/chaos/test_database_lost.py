@@ -11,6 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from farhand import App, Success, Toolbox, ask, create_app, tool
+from farhand.core.principal import LOCAL
+from farhand.core.result import Accepted, Result
+from farhand.errors import StoreDown
 from farhand.store.postgres.connection import connect, parse_address
 from farhand.store.postgres.notify import LISTENER
 from tests.chaos.fault_proxy import FaultProxy
@@ -143,3 +147,67 @@ async def deafened(cluster: Cluster, line: FaultProxy, fault: str) -> AsyncItera
     finally:
         await beside.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS true")
         await beside.close()
+
+
+@tool(executor="frontend")
+def ask_text(question: str) -> str:
+    """Ask the user.
+
+    Args:
+        question: What to ask.
+
+    Returns:
+        What the user wrote.
+    """
+    raise AssertionError("a frontend tool never runs here")
+
+
+@tool
+async def asks(question: str) -> str:
+    """Ask the user from a tool.
+
+    Args:
+        question: What to ask.
+    """
+    return str(await ask("ask_text", {"question": question}))
+
+
+@requirement("postgres:recovers")
+async def test_programs_and_tools_that_wait_for_answers_still_wait_after_a_restart_of_the_database() -> None:
+    with running_cluster() as own:
+        async with create_app(Toolbox(ask_text, asks), store=own.address("waiting")) as hands:
+            callers = [
+                asyncio.create_task(hands.call("ask_text", {"question": "a"}, thread="t1")),
+                asyncio.create_task(hands.call("ask_text", {"question": "b"}, thread="t2", key="b")),
+                asyncio.create_task(hands.call("asks", {"question": "c"}, thread="t3", key="c")),
+            ]
+            asked = await waiting_questions(hands, len(callers))
+            await asyncio.to_thread(own.stop)
+            # each looks at the record again and again
+            done, _ = await asyncio.wait(callers, timeout=3)
+            assert not done
+            await asyncio.to_thread(own.start)
+            for call_id in asked:
+                await settled(hands, Result(call_id=call_id, outcome=Success("yes")))
+            async with asyncio.timeout(WITHIN_SEC):
+                assert await asyncio.gather(*callers) == [Success("yes")] * 3
+
+
+async def waiting_questions(hands: App, number: int) -> list[str]:
+    async with asyncio.timeout(WITHIN_SEC):
+        while True:
+            asked = [call.call_id for call in await hands.open_calls() if call.tool == "ask_text"]
+            if len(asked) == number:
+                return asked
+            await asyncio.sleep(0.02)
+
+
+async def settled(hands: App, result: Result) -> None:
+    async with asyncio.timeout(WITHIN_SEC):
+        while True:
+            try:
+                assert await hands.service.desk.settle(LOCAL, result) == Accepted()
+            except StoreDown:
+                await asyncio.sleep(0.05)
+            else:
+                return

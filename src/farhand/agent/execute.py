@@ -19,6 +19,7 @@ from farhand.agent.context import AgentContext
 from farhand.agent.offered_tools import OfferedTools
 from farhand.agent.park import Hold, runs_at_client
 from farhand.agent.tool_context import ToolLink, context_of
+from farhand.calls.wait import STORE_RETRY_SEC
 from farhand.core.call import Call, Phase
 from farhand.core.decide.calls import CHANGED
 from farhand.core.decide.opening import BACKSTOP_SEC
@@ -35,8 +36,6 @@ from farhand.tools.execute import ToolNotStarted, to_failure
 log = logging.getLogger("farhand.runs")
 
 _LONGEST_NAP_SEC = 3600.0
-STORE_RETRY_SEC = 1.0
-"""Between two attempts while the store is down."""
 
 
 async def may_repeat(context: AgentContext, call: Call) -> bool:

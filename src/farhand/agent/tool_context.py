@@ -7,6 +7,7 @@ every stream and the inbox show it; the model never sees it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TypeVar
@@ -16,7 +17,7 @@ from msgspec import to_builtins
 from farhand.agent.context import AgentContext
 from farhand.agent.files import Label
 from farhand.agent.offered_tools import OfferedTools
-from farhand.calls.wait import wait_until_settled
+from farhand.calls.wait import STORE_RETRY_SEC, wait_until_settled
 from farhand.core.call import Call, Question
 from farhand.core.decide.direct import AskerGone, NoRoom, OpenedQuestion, QuestionChanged, open_question
 from farhand.core.decide.opening import Opening
@@ -31,6 +32,8 @@ from farhand.tools.execute import ToolFailed, pause_deadline
 from farhand.tools.forms import ANSWER_FORM
 from farhand.tools.schema_admission import check_input
 from farhand.tools.timeouts import effective_timeout, parse_call_timeout
+
+log = logging.getLogger("farhand.calls")
 
 T = TypeVar("T")
 
@@ -145,10 +148,20 @@ class ToolLink:
         self._questions += 1
         question = Question(self._call.call_id, f"#{self._questions}" if key is None else f"={key}")
         opening = self._opening(tool, input, question, parse_call_timeout(timeout_sec))
-        async with self._context.open_call_limit.reserve(self._call.owner.tenant) as room:
-            asked = await self._decide(opening, room)
+        asked = await self._open_once_stored(opening)
         with pause_deadline():
             return await self._outcome(_checked(asked, tool))
+
+    async def _open_once_stored(self, opening: Opening) -> OpenedQuestion:
+        """A tool that has begun must not fail because the store is down for a moment: its own time limit ends
+        this. If the question was stored after all, it is found again."""
+        while True:
+            try:
+                async with self._context.open_call_limit.reserve(self._call.owner.tenant) as room:
+                    return await self._decide(opening, room)
+            except StoreDown as error:
+                log.debug("cannot store a question of call %s yet: %s", self._call.call_id, error)
+                await asyncio.sleep(STORE_RETRY_SEC)
 
     def _opening(
         self, name: str, input: dict[str, object], question: Question, timeout_sec: float | None

@@ -6,16 +6,21 @@ one re-check. A waiter is a record: no task, no coroutine and no timer per waiti
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
 from farhand.core.run import Run, RunState
 from farhand.core.state import ThreadState
-from farhand.errors import ShuttingDown
+from farhand.errors import ShuttingDown, StoreDown
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import freed_topic, thread_topic
 
+log = logging.getLogger("farhand.calls")
+
+STORE_RETRY_SEC = 1.0
+"""Between two attempts while the store is down."""
 JUST_STORED_SEC = 0.5
 """How long a run that was just stored is not checked again."""
 
@@ -144,7 +149,8 @@ async def wait_until_answered(
 async def wait_until_settled(eventlog: EventLog, owner: Owner, call_id: str) -> Call | None:
     """Waits for one call without a run to get its outcome; None if it is gone.
 
-    When the process is about to stop, the wait ends and the call does not.
+    When the process is about to stop, the wait ends and the call does not. While the store is down, the wait
+    goes on: an answer may take days, and whoever waits could not find it again.
     """
     thread_id = await eventlog.thread_of_call(owner, call_id)
     if thread_id is None:
@@ -153,13 +159,23 @@ async def wait_until_settled(eventlog: EventLog, owner: Owner, call_id: str) -> 
     with broker.subscribe(call_id, thread_topic(owner, thread_id)) as subscription:
         while True:
             subscription.is_stale = False
-            call = await eventlog.get_call(owner, call_id)
-            if call is None or call.phase is Phase.SETTLED:
+            call, is_known = await _read_call(eventlog, owner, call_id)
+            if is_known and (call is None or call.phase is Phase.SETTLED):
                 return call
             if broker.closed:
                 raise ShuttingDown("The server is shutting down.", hint="Ask again for the call.")
-            await subscription.wait(0.0 if subscription.is_stale else broker.recheck)
+            seconds = broker.recheck if is_known else min(broker.recheck, STORE_RETRY_SEC)
+            await subscription.wait(0.0 if subscription.is_stale else seconds)
             subscription.items.clear()
+
+
+async def _read_call(eventlog: EventLog, owner: Owner, call_id: str) -> tuple[Call | None, bool]:
+    """The call, if it exists, and whether the store could be asked."""
+    try:
+        return await eventlog.get_call(owner, call_id), True
+    except StoreDown as error:
+        log.debug("cannot check call %s yet: %s", call_id, error)
+        return None, False
 
 
 def _waits_for(thread: ThreadState, calls: Sequence[Call]) -> bool:

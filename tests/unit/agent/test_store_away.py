@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from farhand.agent import execute, worker
+from farhand.agent import execute, tool_context, worker
 from farhand.core.event import (
     CallOpened,
     CallSettled,
@@ -205,6 +205,32 @@ async def test_a_tool_that_asks_continues_though_the_end_of_its_hold_could_not_b
     await on.told(run, RunParked)
     await on.answer(await on.open_call("ask_text"), Success("this"))
     assert text_in(await on.told(run, RunFinished)) == "this"
+
+
+@requirement("store-away:every-route")
+async def test_a_tool_asks_once_the_store_is_back(
+    stage: MakeStage, moods: Moods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_context, "STORE_RETRY_SEC", 0.01)
+
+    @tool
+    async def asks() -> str:
+        """Ask somebody."""
+        moods.refuses = CallOpened
+        first = await ask("ask_text", {"question": "what?"}, timeout_sec=600)
+        # this one is stored, and its answer is lost
+        moods.loses = CallOpened
+        return f"{first} {await ask('ask_text', {'question': 'and?'}, timeout_sec=600)}"
+
+    on = await stage(_asking(Ask("asks")), asks, ask_text, settings=TURNS)
+    run = await on.say("ask")
+    await moods.fails_somebody()
+    await moods.fails_somebody()
+    moods.go_back()
+    for answer in ("this", "that"):
+        await on.told(run, RunParked)
+        await on.answer(await on.open_call("ask_text"), Success(answer))
+    assert text_in(await on.told(run, RunFinished)) == "this that"
 
 
 @requirement("store-away:every-route")

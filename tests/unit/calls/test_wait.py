@@ -10,6 +10,7 @@ from typing import TypeVar
 import pytest
 from msgspec.structs import replace
 
+from farhand.calls import wait as wait_module
 from farhand.calls.wait import RunWait, wait_until_answered, wait_until_settled
 from farhand.core.call import Call
 from farhand.core.decide.runs import StepResult, finish_step
@@ -17,7 +18,7 @@ from farhand.core.outcome import Cancelled, Success, TimedOut
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
-from farhand.errors import ShuttingDown
+from farhand.errors import ShuttingDown, StoreDown
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import Broker, freed_topic, thread_topic
 from tests.requirement import requirement
@@ -403,3 +404,25 @@ async def _sleeping(bench: Bench, topic: str) -> None:
 
 def _lose(broker: Broker, topic: str, item: object) -> None:
     """In place of telling."""
+
+
+@requirement("calls:wakes")
+async def test_a_wait_for_a_call_goes_on_while_the_store_is_down(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    direct = await bench.open()
+    get_call = bench.log.get_call
+    errors = [StoreDown("The store is away.")] * 3
+
+    async def away(owner: Owner, call_id: str) -> Call | None:
+        if errors:
+            raise errors.pop()
+        return await get_call(owner, call_id)
+
+    await bench.desk.cancel([direct], "stopped")
+    monkeypatch.setattr(wait_module, "STORE_RETRY_SEC", 0.001)
+    monkeypatch.setattr(bench.log, "get_call", away)
+    found = await _bounded(wait_until_settled(bench.log, ANN, direct.call_id))
+    assert found is not None
+    assert found.outcome == Cancelled("stopped")
+    assert errors == []
