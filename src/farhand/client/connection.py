@@ -177,7 +177,8 @@ def _why(error: Exception) -> str:
 T = TypeVar("T")
 
 FIRST_WAIT_SEC = 0.1
-LONGEST_WAIT_SEC = 5.0
+LONGEST_WAIT_SEC = 3.0
+"""Shorter than the grace period of a client, 5 s: after an outage it must be back before that is over."""
 JITTER_SEC = 0.2
 
 

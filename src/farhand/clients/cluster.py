@@ -20,11 +20,13 @@ from farhand.errors import Broken
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import STREAM_BEGUN
 from farhand.store.base import CLIENTS_CHANGED
-from farhand.store.presence import Streams
+from farhand.store.presence import Absence, Streams
 
 log = logging.getLogger("farhand.clients")
 
 POLL_SEC = 1.0
+SLOW_SEC = 1.0
+"""A store that takes longer to answer counts as down."""
 SAME_FAILURE_SEC = 15.0
 """A failure within this time of the last one is the same failure and is logged at DEBUG."""
 RENEWALS_PER_LEASE = 3
@@ -42,6 +44,7 @@ class ClusterSync:
         self._log = eventlog
         self._streams = streams
         self._since = loop_time()
+        """Since when the store can be reached, by this worker and so by its clients."""
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -56,14 +59,16 @@ class ClusterSync:
             await asyncio.sleep(lease / RENEWALS_PER_LEASE)
 
     async def _remove_absent(self) -> None:
-        """Any worker may do it. One that has just started gives every client the time to reconnect."""
+        """Any worker may do it. One that has just started gives every client the time to reconnect, and so
+        does one whose store was down: nobody can begin a stream then."""
         presence = self._sessions.presence
         while True:
             presence.changed.clear()
             for seat in presence.take_left():
                 await self._streams.leave(seat)
+            absences = await self._find_absent()
             up_for = loop_time() - self._since
-            for absence in await self._streams.absent():
+            for absence in absences:
                 key = (absence.owner, absence.client_id)
                 await self._dismiss_if_due(key, min(absence.seconds, up_for))
             try:
@@ -71,6 +76,18 @@ class ClusterSync:
                     await presence.changed.wait()
             except TimeoutError:
                 continue
+
+    async def _find_absent(self) -> list[Absence]:
+        began = loop_time()
+        is_reachable = False
+        try:
+            found = await self._streams.absent()
+            # a store that returns while it is asked was down too
+            is_reachable = loop_time() - began < SLOW_SEC
+            return found
+        finally:
+            if not is_reachable:
+                self._since = loop_time()
 
     async def _dismiss_if_due(self, key: ClientKey, away: float) -> None:
         sessions = self._sessions

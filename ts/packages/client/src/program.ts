@@ -456,7 +456,7 @@ function isPassing(status: number): boolean {
 
 /** The delay before the next attempt, well within the server's grace period. */
 function soon(attempt: number): number {
-  return Math.min(100 * 2 ** attempt, 5_000) * (0.75 + Math.random() / 4);
+  return Math.min(100 * 2 ** attempt, 3_000) * (0.75 + Math.random() / 4);
 }
 
 /** The text, cut to the size that the server accepts; any other value is converted to text. */
