@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from itertools import cycle
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from farhand.store.postgres.connection import connect, parse_address
 from farhand.store.postgres.notify import LISTENER
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.recorded_server import Room
+from tests.chaos.test_stop import ended, started
 from tests.chaos.time_limit_check import kept, say
 from tests.chaos.workers import workers
 from tests.faces.ui_stream.page import Page
@@ -147,6 +149,30 @@ async def deafened(cluster: Cluster, line: FaultProxy, fault: str) -> AsyncItera
     finally:
         await beside.execute("ALTER DATABASE postgres ALLOW_CONNECTIONS true")
         await beside.close()
+
+
+@requirement("postgres:recovers")
+async def test_tools_that_run_during_a_long_outage_of_the_database_are_not_taken_over(tmp_path: Path) -> None:
+    lease_sec = 3.0
+    with running_cluster() as own:
+        stores, lease = [own.address("leases")] * 2, {"FARHAND_TIMEOUTS__LEASE": str(lease_sec)}
+        async with AsyncExitStack() as stack:
+            both = await stack.enter_async_context(workers(tmp_path, stores, settings=lease))
+            chats = list(zip(both, ["c0", "c1"], strict=True))
+            for worker, chat in chats:
+                await started(stack, worker, "charge", chat)
+            await both[0].until_executed("charge", times=len(chats))
+            await asyncio.to_thread(own.stop)
+            # every lease expires
+            await asyncio.sleep(2 * lease_sec)
+            await asyncio.to_thread(own.start)
+            # each worker sweeps more than once
+            await asyncio.sleep(lease_sec)
+            for worker, chat in chats:
+                worker.open_gate(chat)
+            for worker, chat in chats:
+                assert '{"charged"' in (await ended(worker, chat)).text
+            assert set(Counter(both[0].executions).values()) == {1}, "no tool twice"
 
 
 @tool(executor="frontend")

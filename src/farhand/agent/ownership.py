@@ -25,6 +25,8 @@ from farhand.store.presence import Seat
 
 RENEWALS = 3
 """How often a lease is renewed before it could expire."""
+SLACK_SEC = 2.0
+"""How much later than planned a renewal may be without an outage of the store."""
 RETRY_SEC = 1.0
 """Between two attempts while the store is down."""
 WORKERS = Owner("", "farhand workers")
@@ -41,11 +43,36 @@ class Membership:
         self._streams = eventlog.streams
         self._lease_sec = lease_sec
         self._seat: Seat | None = None
+        self._renewed_at: float | None = None
+        self._trusted_from = -inf
+        """When every other living worker has renewed its lease, by the clock of the event loop."""
+
+    @property
+    def trusts_leases(self) -> bool:
+        """Whether the worker of an expired lease is gone. After an outage of the store all leases may have
+        expired, and each worker needs a moment to renew its own."""
+        if self._renewed_at is None:
+            return True
+        now = asyncio.get_running_loop().time()
+        return now >= self._trusted_from and now - self._renewed_at <= self._usual_sec
+
+    @property
+    def _usual_sec(self) -> float:
+        """Between two renewals, at most."""
+        return self._lease_sec / RENEWALS + SLACK_SEC
 
     async def renew(self) -> None:
         """Registers this worker as alive, for another lease."""
         if self._streams is None:
             return
+        await self._renew_seat()
+        now = asyncio.get_running_loop().time()
+        if self._renewed_at is not None and now - self._renewed_at > self._usual_sec:
+            self._trusted_from = now + self._lease_sec / RENEWALS
+        self._renewed_at = now
+
+    async def _renew_seat(self) -> None:
+        assert self._streams is not None, "only workers that share a store have seats"
         if self._seat is None or await self._streams.renew_seats([self._seat], lease_sec=self._lease_sec):
             self._seat = await self._streams.arrive(WORKERS, self.name, lease_sec=self._lease_sec)
 
@@ -56,6 +83,8 @@ class Membership:
 
     async def gone(self, names: Iterable[str]) -> set[str]:
         """The workers among these that are no longer alive."""
+        if not self.trusts_leases:
+            return set()
         return {name for name in set(names) if not await self._is_alive(name)}
 
     async def _is_alive(self, name: str) -> bool:

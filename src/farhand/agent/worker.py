@@ -18,7 +18,7 @@ from farhand.agent.active_runs import ActiveRuns
 from farhand.agent.context import AgentContext
 from farhand.agent.direct_executor import DirectExecutor
 from farhand.agent.execute import may_repeat
-from farhand.agent.ownership import Membership, Ownership
+from farhand.agent.ownership import RETRY_SEC, Membership, Ownership
 from farhand.agent.park import Hold, Rest
 from farhand.calls.deadlines import Deadlines
 from farhand.core.call import Phase
@@ -243,10 +243,16 @@ class Worker:
         """Runs without a worker that this one does not know yet, looking past those that it does."""
         skip = set(self._unreadable)
         store = self._context.log.store
-        # without other processes to exclude, a run that was interrupted by the store is found again at once
-        reserve_sec = RESERVE_SEC if store.is_shared else 0.0
+        trusts_leases = self._membership.trusts_leases
+        # without other processes to exclude, a run that was interrupted by the store is found again at once;
+        # and a reservation would keep the worker of an expired lease from renewing it
+        reserve_sec = RESERVE_SEC if store.is_shared and trusts_leases else 0.0
         while found := await store.claimable(limit=SWEEP_PAGE_SIZE, skip=skip, reserve_sec=reserve_sec):
-            abandoned = [each for each in found if (each.row.run_id or "") not in self._active]
+            abandoned = [
+                each
+                for each in found
+                if (each.row.run_id or "") not in self._active and (trusts_leases or each.row.is_parked)
+            ]
             if abandoned:
                 return abandoned
             skip.update(each.row.run_id or "" for each in found)
@@ -345,9 +351,12 @@ class Worker:
     async def _keep_leases(self) -> None:
         if not self._context.log.is_shared:
             return
+        pause = self._ownership.pause_sec
         while True:
-            await asyncio.sleep(self._ownership.pause_sec)
-            await self._unless_store_is_down(self._ownership.renew())
+            await asyncio.sleep(pause)
+            is_renewed = await self._unless_store_is_down(self._ownership.renew())
+            # when the store is back, the other workers do not wait for long
+            pause = self._ownership.pause_sec if is_renewed else min(self._ownership.pause_sec, RETRY_SEC)
 
     async def _remove_old(self) -> None:
         """Removes, now and then, what has been kept for long enough; not right after a start."""

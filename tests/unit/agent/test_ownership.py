@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from math import inf
 
 import pytest
 
 from farhand.agent.ownership import Membership, Ownership
 from farhand.clock import SystemClock
+from farhand.core.principal import Owner
 from farhand.core.settings import Settings, Timeouts
 from farhand.errors import StoreDown
 from farhand.eventlog.log import EventLog
 from farhand.store.memory import MemoryStore
 from farhand.store.postgres import PostgresStore
+from farhand.store.presence import Absence, Seat
 from tests.postgres import Cluster
 from tests.requirement import requirement
 from tests.unit.agent.stage import Stage, comes_true
@@ -30,6 +33,64 @@ async def test_in_a_store_of_one_process_every_other_worker_is_gone() -> None:
     await one.renew()
     assert await one.gone([one.name, other.name, other.name]) == {other.name}
     await one.leave()
+
+
+class AnyStreams(MemoryStore):
+    """Its workers have seats, and never lose them."""
+
+    is_shared = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streams = self
+
+    async def arrive(self, owner: Owner, client_id: str, *, lease_sec: float) -> Seat:
+        return Seat(owner, client_id, 1)
+
+    async def renew_seats(self, seats: Sequence[Seat], *, lease_sec: float) -> list[Seat]:
+        return []
+
+    async def is_here(self, owner: Owner, client_id: str) -> bool:
+        return False
+
+    async def leave(self, seat: Seat) -> None:
+        raise NotImplementedError
+
+    async def expect(self, owner: Owner, client_id: str) -> None:
+        raise NotImplementedError
+
+    async def absent(self) -> list[Absence]:
+        raise NotImplementedError
+
+
+@requirement("workers:takeover")
+async def test_after_an_outage_a_worker_takes_nobody_for_gone_until_all_could_renew_their_leases(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Membership(EventLog(AnyStreams()), lease_sec=15)
+    loop, real, at = asyncio.get_running_loop(), asyncio.get_running_loop().time, 0.0
+    trusted: list[tuple[float, bool]] = []
+
+    async def gone_at(*times: float) -> None:
+        nonlocal at
+        for at in times:
+            trusted.append((at, await one.gone(["other"]) == {"other"}))
+
+    monkeypatch.setattr(loop, "time", lambda: at)
+    await gone_at(0.0)
+    await one.renew()
+    await gone_at(5.0)
+    await one.renew()
+    # nothing is renewed any more, and then the store is back
+    await gone_at(11.0, 30.0)
+    await one.renew()
+    await gone_at(30.5, 34.0)
+    await one.renew()
+    await gone_at(35.5)
+    monkeypatch.setattr(loop, "time", real)
+    assert trusted == [
+        (0.0, True), (5.0, True), (11.0, True), (30.0, False), (30.5, False), (34.0, False), (35.5, True),
+    ]  # fmt: skip
 
 
 class Lapse:
