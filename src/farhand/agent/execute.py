@@ -19,7 +19,6 @@ from farhand.agent.context import AgentContext
 from farhand.agent.offered_tools import OfferedTools
 from farhand.agent.park import Hold, runs_at_client
 from farhand.agent.tool_context import ToolLink, context_of
-from farhand.calls.wait import STORE_RETRY_SEC
 from farhand.core.call import Call, Phase
 from farhand.core.decide.calls import CHANGED
 from farhand.core.decide.opening import BACKSTOP_SEC
@@ -29,7 +28,13 @@ from farhand.core.run import Run
 from farhand.core.state import ThreadState
 from farhand.core.tool import Executor, Tool
 from farhand.errors import LostClaim, StoreDown
-from farhand.eventlog.pubsub import Subscription, freed_topic, resting_topic, thread_topic
+from farhand.eventlog.pubsub import (
+    STORE_RETRY_SEC,
+    Subscription,
+    freed_topic,
+    resting_topic,
+    thread_topic,
+)
 from farhand.tools.context import acting
 from farhand.tools.execute import ToolNotStarted, to_failure
 

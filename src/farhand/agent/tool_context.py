@@ -17,7 +17,7 @@ from msgspec import to_builtins
 from farhand.agent.context import AgentContext
 from farhand.agent.files import Label
 from farhand.agent.offered_tools import OfferedTools
-from farhand.calls.wait import STORE_RETRY_SEC, wait_until_settled
+from farhand.calls.wait import wait_until_settled
 from farhand.core.call import Call, Question
 from farhand.core.decide.direct import AskerGone, NoRoom, OpenedQuestion, QuestionChanged, open_question
 from farhand.core.decide.opening import Opening
@@ -27,6 +27,7 @@ from farhand.core.outcome import Cancelled, Outcome
 from farhand.core.run import Run
 from farhand.core.tool import Executor, Tool
 from farhand.errors import Misuse, NotFound, ShuttingDown, StoreDown
+from farhand.eventlog.pubsub import STORE_RETRY_SEC
 from farhand.tools.context import Approved, Context
 from farhand.tools.execute import ToolFailed, pause_deadline
 from farhand.tools.forms import ANSWER_FORM

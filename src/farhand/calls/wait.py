@@ -15,12 +15,10 @@ from farhand.core.run import Run, RunState
 from farhand.core.state import ThreadState
 from farhand.errors import ShuttingDown, StoreDown
 from farhand.eventlog.log import EventLog
-from farhand.eventlog.pubsub import freed_topic, thread_topic
+from farhand.eventlog.pubsub import STORE_RETRY_SEC, freed_topic, thread_topic
 
 log = logging.getLogger("farhand.calls")
 
-STORE_RETRY_SEC = 1.0
-"""Between two attempts while the store is down."""
 JUST_STORED_SEC = 0.5
 """How long a run that was just stored is not checked again."""
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from farhand.core.event import RunStarted
 from farhand.core.position import News
 from farhand.core.principal import Owner
-from farhand.errors import Unreadable
+from farhand.errors import StoreDown, Unreadable
 from farhand.eventlog.codec import Body, decode_body, decode_notice
-from farhand.eventlog.pubsub import SubscribedReader, feed_topic
+from farhand.eventlog.pubsub import STORE_RETRY_SEC, SubscribedReader, feed_topic
 from farhand.store.base import FeedRow, Row
 
 if TYPE_CHECKING:
@@ -62,12 +62,18 @@ class FeedReader(SubscribedReader):
         while not self._is_left:
             # before the read, so that nothing published from here on is missed
             self._subscription.items.clear()
-            page = await self._log.feed(self._owner, after=self.at, limit=FEED_PAGE_SIZE)
+            pause = broker.recheck
+            try:
+                page = await self._log.feed(self._owner, after=self.at, limit=FEED_PAGE_SIZE)
+            except StoreDown as error:
+                # an open stream stays open: its reader could not begin another one now
+                log.debug("cannot read a feed yet: %s", error)
+                page, pause = [], STORE_RETRY_SEC
             if page:
                 self.at = page[-1].no
                 return page
             if broker.closed:
                 return None
-            if not await self._subscription.wait(min(seconds, broker.recheck)):
+            if not await self._subscription.wait(min(seconds, pause)):
                 return []
         return None

@@ -27,6 +27,8 @@ STREAM_BEGUN = "stream-begun"
 READING = "reading"
 """Topic of other processes' messages about their readers, for `RemoteReaders`."""
 LOOK_SEC = 1.0
+STORE_RETRY_SEC = 1.0
+"""Between two attempts while the store is down."""
 ANNOUNCED_SEC = 6.0
 """How long a run counts as read elsewhere after a message; the message is repeated three times in that
 time."""

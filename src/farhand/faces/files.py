@@ -15,7 +15,7 @@ from msgspec import Struct
 from farhand.agent.files import Label
 from farhand.agent.service import AgentService
 from farhand.core.file import PIECE_BYTES, UNNAMED, StoredFile, clean_name, media_type_of
-from farhand.errors import Malformed, NotAllowed, NotFound, WrongType
+from farhand.errors import Malformed, NotAllowed, NotFound, StoreDown, WrongType
 from farhand.faces.base import Face, Media, Parameter, Request, Route
 from farhand.wire.http import Header, declared_length, read_pieces, require_unencoded
 from farhand.wire.json_writer import encode
@@ -86,7 +86,7 @@ class _Endpoints:
             # servers may silently drop what is sent to a reader that has left
             listener = group.create_task(request.exchange.listen())
             # an error after the head can only be signalled by closing the connection
-            with suppress(NotFound, OSError):
+            with suppress(NotFound, StoreDown, OSError):
                 await self._send_all(request, piece, pieces, file.size)
             listener.cancel()
 

@@ -12,7 +12,10 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from farhand import Agent, Principal, ScriptedModel, Settings, Timeouts
-from farhand.core.principal import LOCAL, SCOPES
+from farhand.core.position import News
+from farhand.core.principal import LOCAL, SCOPES, Owner
+from farhand.errors import StoreDown
+from farhand.eventlog.pubsub import feed_topic
 from farhand.models.scripted import Ask
 from farhand.wire.sse import Event, Parser
 from tests.faces.client_tools.program import Json, Program, asks, chat, ready
@@ -325,3 +328,25 @@ async def test_a_thread_that_cannot_be_is_refused_with_the_reason(serve: Serve, 
     answer = await server.http.get("/api/events", params={"thread": thread})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid")
     assert "`thread` is not the id of a thread" in answer.json()["error"]["message"]
+
+
+async def test_an_open_stream_stays_open_while_the_store_is_down(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(Agent(ScriptedModel(["Hello."])))
+    eventlog = server.service.log
+    feed, refused = eventlog.feed, asyncio.Event()
+
+    async def away(owner: Owner, *, after: int, limit: int) -> list[News]:
+        refused.set()
+        raise StoreDown("The store is away.")
+
+    monkeypatch.setattr("farhand.eventlog.feed.STORE_RETRY_SEC", 0.01)
+    async with following(server) as stream:
+        await stream.position()
+        monkeypatch.setattr(eventlog, "feed", away)
+        eventlog.broker.publish(feed_topic(LOCAL), None)
+        await asyncio.wait_for(refused.wait(), WITHIN_SEC)
+        monkeypatch.setattr(eventlog, "feed", feed)
+        await chat(server.http)
+        assert (await stream.until("run-finished"))[0].event == "run-started"

@@ -7,14 +7,16 @@ from contextlib import suppress
 from email.message import Message
 from urllib.parse import unquote
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 from starlette.requests import HTTPConnection
 
 from farhand.core.file import PIECE_BYTES, StoredFile, clean_name
-from farhand.core.principal import LOCAL, Principal
+from farhand.core.principal import LOCAL, Owner, Principal
 from farhand.core.settings import Limits, Settings
+from farhand.errors import StoreDown
 from farhand.faces.files import headers_of
 from tests.faces.conftest import Serve
 from tests.faces.files.uploads import PNG, connect, people, told, uploaded
@@ -135,6 +137,27 @@ async def test_a_file_that_goes_before_its_first_piece_is_read_is_not_there(
 
     monkeypatch.setattr(files, "piece", gone)
     assert told(await server.http.get(f"/api/files/{ref}")) == (404, "unknown")
+
+
+@requirement("files:safe")
+async def test_a_download_that_the_store_interrupts_is_cut_and_no_bug(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = await serve(Scene(["x"]).agent)
+    ref = await uploaded(server.http, bytes(2 * PIECE_BYTES))
+    piece = server.service.log.files.piece
+
+    async def away(owner: Owner, ref: str, no: int) -> bytes | None:
+        if no:
+            raise StoreDown("The store is away.")
+        return await piece(owner, ref, no)
+
+    monkeypatch.setattr(server.service.log.files, "piece", away)
+    with pytest.raises(httpx2.RemoteProtocolError):
+        await server.http.get(f"/api/files/{ref}")
+    await until(lambda: server.under_way == 0)
+    assert "unhandled" not in caplog.text
+    assert "Traceback" not in caplog.text
 
 
 @requirement("files:safe")
