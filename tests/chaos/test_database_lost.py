@@ -18,6 +18,7 @@ from farhand.core.result import Accepted, Result
 from farhand.errors import StoreDown
 from farhand.store.postgres.connection import connect, parse_address
 from farhand.store.postgres.notify import LISTENER
+from tests.chaos.agents import open_page
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.recorded_server import Room
 from tests.chaos.test_stop import ended, started
@@ -33,6 +34,7 @@ WAKE_SEC = 2.0
 WITHIN_SEC = 40.0
 # what is late is measured again
 pytestmark = pytest.mark.timeout(180)
+SEEN = {"viewKey": "v1"}
 LISTENERS = "SELECT pid, client_port FROM pg_stat_activity WHERE application_name = $1"
 
 
@@ -175,19 +177,6 @@ async def test_tools_that_run_during_a_long_outage_of_the_database_are_not_taken
             assert set(Counter(both[0].executions).values()) == {1}, "no tool twice"
 
 
-@tool(executor="frontend")
-def ask_text(question: str) -> str:
-    """Ask the user.
-
-    Args:
-        question: What to ask.
-
-    Returns:
-        What the user wrote.
-    """
-    raise AssertionError("a frontend tool never runs here")
-
-
 @tool
 async def asks(question: str) -> str:
     """Ask the user from a tool.
@@ -195,16 +184,16 @@ async def asks(question: str) -> str:
     Args:
         question: What to ask.
     """
-    return str(await ask("ask_text", {"question": question}))
+    return str(await ask("open_page", {"address": question}))
 
 
 @requirement("postgres:recovers")
 async def test_programs_and_tools_that_wait_for_answers_still_wait_after_a_restart_of_the_database() -> None:
     with running_cluster() as own:
-        async with create_app(Toolbox(ask_text, asks), store=own.address("waiting")) as hands:
+        async with create_app(Toolbox(open_page, asks), store=own.address("waiting")) as hands:
             callers = [
-                asyncio.create_task(hands.call("ask_text", {"question": "a"}, thread="t1")),
-                asyncio.create_task(hands.call("ask_text", {"question": "b"}, thread="t2", key="b")),
+                asyncio.create_task(hands.call("open_page", {"address": "a"}, thread="t1")),
+                asyncio.create_task(hands.call("open_page", {"address": "b"}, thread="t2", key="b")),
                 asyncio.create_task(hands.call("asks", {"question": "c"}, thread="t3", key="c")),
             ]
             asked = await waiting_questions(hands, len(callers))
@@ -214,15 +203,15 @@ async def test_programs_and_tools_that_wait_for_answers_still_wait_after_a_resta
             assert not done
             await asyncio.to_thread(own.start)
             for call_id in asked:
-                await settled(hands, Result(call_id=call_id, outcome=Success("yes")))
+                await settled(hands, Result(call_id=call_id, outcome=Success(SEEN)))
             async with asyncio.timeout(WITHIN_SEC):
-                assert await asyncio.gather(*callers) == [Success("yes")] * 3
+                assert await asyncio.gather(*callers) == [Success(SEEN), Success(SEEN), Success(str(SEEN))]
 
 
 async def waiting_questions(hands: App, number: int) -> list[str]:
     async with asyncio.timeout(WITHIN_SEC):
         while True:
-            asked = [call.call_id for call in await hands.open_calls() if call.tool == "ask_text"]
+            asked = [call.call_id for call in await hands.open_calls() if call.tool == "open_page"]
             if len(asked) == number:
                 return asked
             await asyncio.sleep(0.02)

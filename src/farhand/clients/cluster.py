@@ -49,7 +49,7 @@ class ClusterSync:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for watch in (self._renew_seats, self._remove_absent, self._follow_changes, self._follow_streams):
-                group.create_task(supervise(watch))
+                group.create_task(keep_running(watch))
 
     async def _renew_seats(self) -> None:
         presence, lease = self._sessions.presence, self._sessions.settings.timeouts.lease
@@ -130,7 +130,7 @@ class ClusterSync:
                     self._sessions.presence.supersede_older(item)
 
 
-async def supervise(watch: Callable[[], Awaitable[None]]) -> None:
+async def keep_running(watch: Callable[[], Awaitable[None]]) -> None:
     """Runs background work until it is cancelled; it is started again whatever it raises."""
     failed_at = -math.inf
     while True:

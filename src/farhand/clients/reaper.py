@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterable
 
 from farhand.calls.desk import Desk
-from farhand.clients.cluster import ClusterSync, supervise
+from farhand.clients.cluster import ClusterSync, keep_running
 from farhand.clients.presence import ClientKey
 from farhand.clients.sessions import DISCONNECTED, ClientSessions
 from farhand.core.call import Call, Phase
@@ -55,11 +55,11 @@ class ClientReaper:
         streams = self._log.streams
         async with asyncio.TaskGroup() as group:
             if streams is None:
-                group.create_task(supervise(self._watch_absent))
+                group.create_task(keep_running(self._watch_absent))
             else:
                 group.create_task(ClusterSync(self._sessions, self._fail, self._log, streams).run())
-            group.create_task(supervise(self._watch_calls))
-            group.create_task(supervise(self._watch_orphans))
+            group.create_task(keep_running(self._watch_calls))
+            group.create_task(keep_running(self._watch_orphans))
 
     async def _watch_absent(self) -> None:
         presence = self._sessions.presence

@@ -29,12 +29,12 @@ async def test_a_store_that_is_away_is_told_once_for_as_long_as_it_lasts(
             raise left.pop()
 
     monkeypatch.setattr(cluster, "POLL_SEC", 0.0)
-    await cluster.supervise(watch)
+    await cluster.keep_running(watch)
     assert caplog.text.count("background task of registered clients failed") == 1
     # another time is another trouble
     monkeypatch.setattr(cluster, "SAME_FAILURE_SEC", -1.0)
     left.append(StoreDown("The store did not complete the request."))
-    await cluster.supervise(watch)
+    await cluster.keep_running(watch)
     assert caplog.text.count("background task of registered clients failed") == 2
 
 

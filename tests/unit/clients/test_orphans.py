@@ -156,13 +156,7 @@ async def test_a_call_for_nobody_fails_once_the_store_is_back(
         return await give_up(calls, error)
 
     monkeypatch.setattr(office.desk, "give_up", away_twice)
-    await office.register("notes", "read")
-    async with office.kept():
-        call = await office.ask(READ)
-        [client] = office.registry.clients(ANN)
-        office.registry.forget(client)
-        office.log.broker.publish(CLIENT_CALLS, call)
-        assert (await office.ended(call)).outcome == Failure(DISCONNECTED)
+    await _orphan_fails(office)
     assert refused == [DISCONNECTED] * 2
 
 
@@ -179,13 +173,7 @@ async def test_background_work_that_crashes_is_started_again(
 
     monkeypatch.setattr(cluster, "POLL_SEC", 0.0)
     monkeypatch.setattr(office.desk, "give_up", crashing)
-    await office.register("notes", "read")
-    async with office.kept():
-        call = await office.ask(READ)
-        [client] = office.registry.clients(ANN)
-        office.registry.forget(client)
-        office.log.broker.publish(CLIENT_CALLS, call)
-        assert (await office.ended(call)).outcome == Failure(DISCONNECTED)
+    await _orphan_fails(office)
     assert crashes == []
 
 
@@ -254,3 +242,14 @@ async def test_in_a_shared_store_every_worker_looks_now_and_then(
         # what it hears of the change, where processes share a store
         await other.sessions.refresh(ANN)
         assert (await other.ended(call)).outcome == Failure(UNREGISTERED)
+
+
+async def _orphan_fails(office: Office) -> None:
+    """A call is opened at the moment its tool is withdrawn."""
+    await office.register("notes", "read")
+    async with office.kept():
+        call = await office.ask(READ)
+        [client] = office.registry.clients(ANN)
+        office.registry.forget(client)
+        office.log.broker.publish(CLIENT_CALLS, call)
+        assert (await office.ended(call)).outcome == Failure(DISCONNECTED)
