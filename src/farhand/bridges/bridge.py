@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from math import isnan
 from typing import Generic, Required, TypedDict, TypeVar
 from uuid import UUID
@@ -32,7 +33,8 @@ from farhand.core.outcome import (
 )
 from farhand.core.principal import LOCAL, Who
 from farhand.core.thread import ToolCallPart, ToolResultPart
-from farhand.errors import Malformed, Misuse, NameTaken, TooMany, suggest_name
+from farhand.errors import Malformed, Misuse, NameTaken, StoreDown, TooMany, suggest_name
+from farhand.eventlog.pubsub import STORE_RETRY_SEC
 from farhand.models.base import Prompt
 from farhand.models.render import render_result
 from farhand.wire.json_reader import read_json
@@ -53,6 +55,8 @@ __all__ = [
 
 MOST_REPEATS = 100
 """Calls with different inputs under the same id of a provider."""
+STORE_DOWN_SEC = 30.0
+"""How long a call is tried again while the store is down."""
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 _LONGEST_KEY = 190
 """Leaves room for the number of a repeated id."""
@@ -145,26 +149,33 @@ class HandCaller(Generic[C]):
         key = build_key(thread, *parts)
         for number in range(1, MOST_REPEATS + 1):
             own = key if number == 1 else f"{key}.{number}"
+            call = partial(self._call_once, tool, input, thread=thread, key=own, owner=owner)
             try:
-                outcome = await service.call(
-                    tool,
-                    input,
-                    thread=thread,
-                    key=own,
-                    owner=owner,
-                    within=self._hold_for,
-                    ends_with_caller=self._hold_for is None,
-                )
+                return await _repeat_while_down(call)
             except NameTaken:
                 continue
             except TooMany as error:
                 return refuse_call(str(error))
-            if isinstance(outcome, Waiting):
-                return outcome
-            return _reply(outcome, await service.keyed_call(own, owner=owner))
         return refuse_call(
             f"This call id was used for {MOST_REPEATS} other calls; the call was not executed."
         )
+
+    async def _call_once(
+        self, tool: str, input: Mapping[str, object], *, thread: str, key: str, owner: Who
+    ) -> ToolReply | Waiting:
+        service = self._hands.service
+        outcome = await service.call(
+            tool,
+            input,
+            thread=thread,
+            key=key,
+            owner=owner,
+            within=self._hold_for,
+            ends_with_caller=self._hold_for is None,
+        )
+        if isinstance(outcome, Waiting):
+            return outcome
+        return _reply(outcome, await service.keyed_call(key, owner=owner))
 
     async def wait(self, tool: str, input: Mapping[str, object], context: C, *parts: object) -> ToolReply:
         """The outcome, however long it takes. If the caller leaves after `hold_for`, the call stays open."""
@@ -172,6 +183,20 @@ class HandCaller(Generic[C]):
         if isinstance(reply, Waiting):
             return await attach(self._hands, str(reply.key), owner=self.owner(context))
         return reply
+
+
+async def _repeat_while_down(work: Callable[[], Awaitable[R]]) -> R:
+    """The result of `work`, which may be repeated. A framework would end its run with the first error of the
+    store."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + STORE_DOWN_SEC
+    while True:
+        try:
+            return await work()
+        except StoreDown:
+            if loop.time() >= until:
+                raise
+            await asyncio.sleep(STORE_RETRY_SEC)
 
 
 async def run_concurrently(work: Sequence[Coroutine[object, object, R]]) -> list[R]:
@@ -187,7 +212,7 @@ async def run_concurrently(work: Sequence[Coroutine[object, object, R]]) -> list
 async def attach(hands: Hands, key: str, *, owner: Who = LOCAL) -> ToolReply:
     """Wait for the outcome of a call that was made before. Opens no call; a caller that is cancelled leaves
     the call open."""
-    call = await hands.service.attach(key, owner=owner)
+    call = await _repeat_while_down(partial(hands.service.attach, key, owner=owner))
     if call is None or call.outcome is None:
         return _reply(Cancelled("the call no longer exists"))
     return _reply(call.outcome, call)

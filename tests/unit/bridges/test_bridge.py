@@ -18,7 +18,7 @@ from farhand.bridges.far_tools import declare_own
 from farhand.core.call import Call
 from farhand.core.ids import is_chosen_id
 from farhand.core.settings import Limits, Settings
-from farhand.errors import Misuse
+from farhand.errors import Misuse, StoreDown
 from tests.frameworks.stage import Stage, comes_true
 from tests.requirement import requirement
 from tests.unit.bridges.calls import call_hand
@@ -371,3 +371,26 @@ def test_a_bridge_from_something_that_is_no_app_is_explained() -> None:
     toolbox: Any = Toolbox()
     with pytest.raises(Misuse, match=r"^A bridge needs an app, not a value of type Toolbox\."):
         HandCaller(toolbox, {"thread": "t"})
+
+
+async def test_a_call_is_made_once_the_store_is_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    eventlog = stage.hands.service.log
+    get_requested, errors = eventlog.get_requested, [StoreDown("The store is away.")] * 3
+
+    async def away(owner: Owner, request_id: str) -> Call | None:
+        if errors:
+            raise errors.pop()
+        return await get_requested(owner, request_id)
+
+    monkeypatch.setattr("farhand.bridges.bridge.STORE_RETRY_SEC", 0.001)
+    monkeypatch.setattr(eventlog, "get_requested", away)
+    async with asyncio.TaskGroup() as group:
+        called = group.create_task(call_hand(stage.hands, "pay", {"amount": 3}))
+        await stage.approve_next(Answer(approved=True))
+    assert (stage.paid, called.result()) == (["paid 3"], ToolReply("paid 3", content="paid 3"))
+    errors += [StoreDown("The store is away.")]
+    assert await attach(stage.hands, "t:1") == called.result()
+    monkeypatch.setattr("farhand.bridges.bridge.STORE_DOWN_SEC", 0.0)
+    errors += [StoreDown("The store is away.")]
+    with pytest.raises(StoreDown):
+        await call_hand(stage.hands, "pay", {"amount": 3})
