@@ -114,7 +114,7 @@ async def test_an_approved_call_that_needs_no_approval_any_more_is_not_repeated_
 ) -> None:
     paid: list[int] = []
 
-    @tool(needs_approval=lambda input: int(input["amount"]) > 100)
+    @tool(needs_approval=lambda input: input["amount"] != 50)
     def pay(amount: int) -> str:
         """Pay.
 
@@ -124,7 +124,7 @@ async def test_an_approved_call_that_needs_no_approval_any_more_is_not_repeated_
         paid.append(amount)
         return "paid"
 
-    script = [Ask("pay", {"amount": 150}), "Done.", "Done again."]
+    script: list[Step] = [Ask("pay", {"amount": 150}), "Done.", "Done again."]
     page = Page((await serve(Agent(ScriptedModel(script), tools=[pay]), store=store)).http)
     [call_id] = (await page.say("go")).calls
     page.approve(call_id)
@@ -147,7 +147,7 @@ async def test_a_finished_server_tool_is_not_repeated_although_its_call_was_purg
     run = await played(page)
     ran = list(scene.ran)
 
-    async def purged(owner: Owner, run_id: str) -> list[Call]:
+    async def purged(owner: Owner, run_id: str, step: int | None = None) -> list[Call]:
         return []
 
     server.service.log.calls_of = purged  # type: ignore[method-assign]
