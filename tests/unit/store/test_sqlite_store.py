@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from farhand.core.principal import Owner
 from farhand.errors import StoreDown
-from farhand.store.base import Lease
+from farhand.store.base import Appended, Lease
 from farhand.store.sqlite import SqliteStore, writer
 from farhand.store.sqlite import store as store_module
 from farhand.store.sqlite.file import StoreFile, open_file
@@ -55,6 +55,21 @@ async def test_what_the_writer_remembers_is_bounded_and_looked_up_again(
     for no in range(5):
         assert await sqlite.feed_span(Owner("acme", f"s{no}")) == (1, 2)
     assert len(sqlite._writing._feeds) <= 3
+
+
+async def test_feed_numbers_that_are_forgotten_to_save_memory_are_not_given_twice_in_one_append(
+    sqlite: SqliteStore, fixture: StoreFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MAX_CACHED_ROWS", 1)
+    bob = Owner("acme", "bob")
+    appends = [
+        fixture.new_append("t1", feed=1),
+        fixture.new_append("t2", owner=bob, feed=1),
+        fixture.new_append("t3", feed=1),
+    ]
+    assert await sqlite.append(appends) == [Appended()] * 3
+    assert await sqlite.feed_span(ANN) == (1, 2)
+    assert await sqlite.feed_span(bob) == (1, 1)
 
 
 async def test_a_store_without_room_is_not_ready(

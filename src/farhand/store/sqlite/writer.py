@@ -96,6 +96,9 @@ class WriteConnection:
         if not self._file.is_in_place():
             raise FileMoved("the file of the store, or its lock, was moved or removed")
         self.db.execute("BEGIN IMMEDIATE")
+        if len(self._feeds) >= MAX_CACHED_ROWS:
+            # not in the middle: numbers that an append has just reserved are not in the table yet
+            self._feeds.clear()
 
     def commit(self) -> None:
         self.db.execute("COMMIT")
@@ -178,8 +181,6 @@ class WriteConnection:
         last = self._feeds.get(owner)
         if last is None:
             (last,) = self.db.execute(LAST_FEED_NO, (owner.tenant, owner.subject)).fetchone()
-            if len(self._feeds) >= MAX_CACHED_ROWS:
-                self._feeds.clear()
         self._feeds[owner] = last + count
         return last + count
 
