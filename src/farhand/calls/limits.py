@@ -15,6 +15,9 @@ from contextlib import asynccontextmanager
 from farhand.core.settings import Limits
 from farhand.eventlog.log import EventLog
 
+TENANTS_COUNTED = 10_000
+"""Tenants whose last count is remembered."""
+
 
 class OpenCallLimit:
     def __init__(self, eventlog: EventLog, limits: Limits) -> None:
@@ -74,5 +77,8 @@ class OpenCallLimit:
 
     async def _count(self, tenant: str) -> int:
         count = await self._log.count_open_of_tenant(tenant)
+        if len(self._left) >= TENANTS_COUNTED:
+            # they are counted again
+            self._left.clear()
         self._left[tenant] = self._limit - count - self._reserved[tenant]
         return self._left[tenant]

@@ -7,6 +7,7 @@ import asyncio
 
 import pytest
 
+from farhand.calls import limits as limits_module
 from farhand.calls.limits import OpenCallLimit
 from farhand.core.settings import Limits
 from tests.unit.calls.desk_harness import ANN, Bench
@@ -36,6 +37,18 @@ async def test_what_fitted_by_the_last_count_is_used_up_before_the_store_counts_
     room.use(TENANT, 1)
     assert await room.left(TENANT) == 100, "a step may ask for more than nine"
     assert len(counts) == 2
+
+
+async def test_counts_of_very_many_tenants_are_forgotten_and_counted_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits_module, "TENANTS_COUNTED", 3)
+    room = OpenCallLimit(bench.log, Limits(open_calls_per_tenant=50))
+    await bench.open()
+    for no in range(10):
+        assert await room.left(f"tenant {no}") == 50
+        assert await room.left(TENANT) == 49
+    assert len(room._left) <= 3
 
 
 async def test_a_place_is_reserved_while_its_call_is_being_stored_and_counted_once(bench: Bench) -> None:
