@@ -63,7 +63,8 @@ ReadRun: TypeAlias = Callable[[Owner, str, Callable[[ThreadState], Run | None]],
 
 RECHECK_SEC = 2.0
 """Other processes' hints may be lost: a subscriber checks the log after this many seconds of silence."""
-THREAD_KEYS_CACHED = 100_000
+THREAD_KEYS_CACHED = 32_768
+"""Some 400 bytes each. One that is missing costs a look-up by key."""
 TOOLS = 1_000
 SNAPSHOTS_AT_ONCE = 100
 ALL_RUNS = 1_000_000
