@@ -35,6 +35,9 @@ class ActiveRuns:
     def __len__(self) -> int:
         return len(self._active)
 
+    def run_ids(self) -> list[str]:
+        return list(self._active)
+
     def get(self, run_id: str) -> ActiveRun | None:
         return self._active.get(run_id)
 

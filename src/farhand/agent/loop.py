@@ -116,9 +116,12 @@ def _note(active: ActiveRun, look: Look) -> Look:
 
 
 def _seen(thread: ThreadState, claimed: Run, known: int) -> Look | None:
-    """None once another claim exists, or the run has ended."""
+    """None once another claim exists, or the run has ended, or the log has gone back in time: then it lacks
+    messages that the model has received."""
     run = thread.run
     if run is None or run.run_id != claimed.run_id or run.fence != claimed.fence or not run.is_active:
+        return None
+    if len(thread.messages) < known:
         return None
     last = thread.messages[-1] if thread.messages else None
     is_open = isinstance(last, AssistantMessage) and last.run_id == run.run_id and bool(last.tool_calls)
@@ -210,7 +213,10 @@ async def _settle(active: ActiveRun, calls: list[Call], *, waits: bool) -> Rest 
         tools = StepTools(active.context, active.hold, run, active.started)
         await tools.finish(own, calls, since=since)
         return None
-    return await wait_or_park(active.context, active.hold, run, calls) if waits else None
+    if not waits:
+        # its tools have ended here, and the log does not have it: it has gone back in time
+        raise LostClaim(f"The log of run {run.run_id} lacks what its tools did.")
+    return await wait_or_park(active.context, active.hold, run, calls)
 
 
 def _held_ids(claimed: Run, thread: ThreadState) -> set[str]:

@@ -71,6 +71,9 @@ class Worker:
         self._recovered = asyncio.Event()
         self._is_store_down = False
         """Whether it was logged that the store is down."""
+        self._must_check_leases = False
+        """Whether this worker may hold the lease of a run that it does not advance: where a database has gone
+        back in time, runs that have ended here are active again."""
         context.log.on_run = self._follow
         context.log.on_unconfirmed = self._resume_later
         context.log.is_active = self._active.__contains__
@@ -146,8 +149,14 @@ class Worker:
 
     async def sweep(self) -> int:
         """Picks up every run that could continue and that no worker advances; returns how many there were."""
-        taken = await self._resume_interrupted()
-        while abandoned := await self._find_abandoned():
+        taken = await self._resume_interrupted() + await self._resume_all(self._find_abandoned)
+        if self._must_check_leases:
+            taken += await self._resume_all(self._find_own_leases)
+        return taken
+
+    async def _resume_all(self, find: Callable[[], Awaitable[list[FoundThread]]]) -> int:
+        taken = 0
+        while abandoned := await find():
             back = 0
             for start in range(0, len(abandoned), AT_ONCE):
                 some = abandoned[start : start + AT_ONCE]
@@ -258,6 +267,19 @@ class Worker:
             skip.update(each.row.run_id or "" for each in found)
         return []
 
+    async def _find_own_leases(self) -> list[FoundThread]:
+        """Abandoned threads, and those whose lease this worker renews though it does not advance their
+        runs."""
+        skip = {*self._unreadable, *self._active.run_ids()}
+        store = self._context.log.store
+        self._must_check_leases, found = False, None
+        try:
+            found = await store.claimable(limit=SWEEP_PAGE_SIZE, skip=skip, worker=self.name)
+        finally:
+            # until none are left: one that changes meanwhile is not claimed
+            self._must_check_leases = self._must_check_leases or found != []
+        return found
+
     async def _resume_abandoned(self, thread: FoundThread) -> bool:
         """Claims a run that no worker advances, as it was found, or not at all."""
         try:
@@ -268,7 +290,7 @@ class Worker:
             log.exception("run %s cannot be resumed", thread.row.run_id)
             self._unreadable.add(thread.row.run_id or "")
             return False
-        if run is None or run.run_id != thread.row.run_id:
+        if run is None or run.run_id != thread.row.run_id or run.run_id in self._active:
             return False
         return await self._resume_run(run, version=None if run.parked else thread.version)
 
@@ -336,13 +358,17 @@ class Worker:
         await self._deadlines.run(self._context.desk)
 
     async def _sweep_periodically(self) -> None:
-        while True:
-            # another worker may be faster; nobody has to wait for all of them
-            is_there = await self._unless_store_is_down(self._sweep_all())
-            self._is_store_down = not is_there
-            if is_there or self._context.log.is_shared:
-                self._recovered.set()
-            await asyncio.sleep(SWEEP_SEC)
+        # stale once hints may have been lost, as they are when another database takes over
+        with self._context.log.broker.subscribe("leases") as leases:
+            while True:
+                self._must_check_leases = self._must_check_leases or leases.is_stale
+                leases.is_stale = False
+                # another worker may be faster; nobody has to wait for all of them
+                is_there = await self._unless_store_is_down(self._sweep_all())
+                self._is_store_down = not is_there
+                if is_there or self._context.log.is_shared:
+                    self._recovered.set()
+                await asyncio.sleep(SWEEP_SEC)
 
     async def _sweep_all(self) -> None:
         await self.sweep()
@@ -389,7 +415,10 @@ class Worker:
             rest = await loop.run(active)
         except LostClaim as error:
             log.info("%s", error)
-            if not self._context.log.is_shared:
+            if self._context.log.is_shared:
+                # or no other worker has claimed it, and the log has gone back in time
+                self._must_check_leases = True
+            else:
                 # no other worker can have claimed it: the next sweep checks in the log whether it has ended
                 self._note_interrupted((active.run.owner, active.run.thread_id), None)
         except StoreDown as error:

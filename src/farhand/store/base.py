@@ -343,11 +343,12 @@ class Store(Protocol):
         ...
 
     async def claimable(
-        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
+        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0, worker: str = ""
     ) -> list[FoundThread]:
         """Threads whose run could continue and that no worker advances: parked with nothing open, or without
         a valid lease. Threads whose run is in `skip` hide no others. What is found is hidden from everybody
-        for `reserve_sec`: it gets a lease without a worker for that long, which nobody renews."""
+        for `reserve_sec`: it gets a lease without a worker for that long, which nobody renews. With a
+        `worker`, which reserves nothing, also the threads that it has a lease of."""
         ...
 
     async def renew(self, worker: str, until: float) -> None:

@@ -148,10 +148,10 @@ class MemoryStore:
         return self._totals.get(what, tenant, subject)
 
     async def claimable(
-        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
+        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0, worker: str = ""
     ) -> list[FoundThread]:
         now = self.now()
-        free = (each for each in self._going.values() if _is_claimable(each, now))
+        free = (each for each in self._going.values() if _is_claimable(each, now, worker))
         found = list(islice((each for each in free if each.row.run_id not in skip), limit))
         if reserve_sec > 0:
             for thread in found:
@@ -385,9 +385,9 @@ class MemoryStore:
         return self._threads.get(owner, {}).get(thread_id)
 
 
-def _is_claimable(thread: _Thread, now: float) -> bool:
+def _is_claimable(thread: _Thread, now: float, worker: str) -> bool:
     lease = thread.lease
-    return lease is None or lease.until <= now
+    return lease is None or lease.until <= now or (bool(worker) and lease.worker == worker)
 
 
 def _start_order(run: Run) -> tuple[float, str]:

@@ -281,9 +281,10 @@ def _answer_place(messages: Sequence[Message], instead_of: str | None) -> int | 
 def write(thread: ThreadState, fence: int, written: tuple[Event, ...], *, after: int) -> Decision[int | None]:
     """What the model wrote after the run's event with this number; returns the number of the last one, or
     None if another claim has the run. Events that are already stored, by a write whose answer was lost, are
-    not stored again: nothing else adds to a run while its model writes."""
+    not stored again: nothing else adds to a run while its model writes. A log that does not reach that number
+    has gone back in time, and the claim is void."""
     run = thread.active_run
-    if run is None or run.fence != fence:
+    if run is None or run.fence != fence or run.seq < after:
         return Decision(None)
     last = after + len(written)
     return Decision(last, written[max(0, run.seq - after) :])
@@ -293,14 +294,15 @@ def finish_step(
     thread: ThreadState, fence: int, result: StepResult, *, now: float, settings: Settings, room: int
 ) -> Decision[bool]:
     """The model's message and its calls, which exist together or not at all. False if another claim has the
-    run. `room` is how many calls the tenant may still open."""
+    run, or if the log lacks what the step follows from. `room` is how many calls the tenant may still
+    open."""
     run = thread.run
     if run is None or run.fence != fence:
         return Decision(False)
     if run.step >= result.step:
         # stored by an attempt whose answer was lost
         return Decision(True)
-    if not run.is_active:
+    if not run.is_active or run.step + 1 != result.step or run.seq < result.after:
         return Decision(False)
     calls = _opened(thread, result, now=now, settings=settings, room=room)
     finished = StepFinished(result.step, result.stop_reason, result.usage, result.echoes)
@@ -435,7 +437,7 @@ def fail_run(
     """Ends a run whose model failed, after what it had written (as in `write`); False if another claim has
     the run. Unfinished output is in the journal and not in the thread."""
     run = thread.active_run
-    if run is None or run.fence != fence:
+    if run is None or run.fence != fence or run.seq < after:
         return Decision(False)
     return Decision(True, (*written[max(0, run.seq - after) :], failure, *_queued_run(thread)))
 

@@ -95,17 +95,21 @@ COUNT: dict[Counted, str] = {
     """,
 }
 
-_IS_CLAIMABLE = f"""
-    can_go_on AND body IS NOT NULL AND lease_until <= {NOW.format("$1")}
-    AND run_id <> ALL($2::text[]) AND thread_no <> ALL($3::bigint[])
+_IS_FREE = f"lease_until <= {NOW.format('$1')}"
+
+_IS_CLAIMABLE = """
+    can_go_on AND body IS NOT NULL AND {0} AND run_id <> ALL($2::text[]) AND thread_no <> ALL($3::bigint[])
 """
 
-CLAIMABLE = f"{_THREADS} WHERE {_IS_CLAIMABLE} ORDER BY thread_no LIMIT $4"
+CLAIMABLE = f"""
+    {_THREADS} WHERE {_IS_CLAIMABLE.format(f"({_IS_FREE} OR worker = $5::text)")} ORDER BY thread_no LIMIT $4
+"""
 
 # skips what another worker is claiming at this moment
 RESERVE_CLAIMABLE = f"""
     WITH found AS MATERIALIZED (
-        SELECT thread_no FROM threads WHERE {_IS_CLAIMABLE} ORDER BY thread_no LIMIT $4 FOR UPDATE SKIP LOCKED
+        SELECT thread_no FROM threads WHERE {_IS_CLAIMABLE.format(_IS_FREE)}
+        ORDER BY thread_no LIMIT $4 FOR UPDATE SKIP LOCKED
     ), reserved AS (
         UPDATE threads SET worker = NULL, lease_until = {NOW.format("$1")} + $5::float8
         WHERE thread_no IN (SELECT thread_no FROM found)

@@ -171,7 +171,7 @@ class PostgresStore:
         return int(rows[0][0]) if rows else 0
 
     async def claimable(
-        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0
+        self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0, worker: str = ""
     ) -> list[FoundThread]:
         unreadable: list[int] = []
         while True:
@@ -179,7 +179,7 @@ class PostgresStore:
             if reserve_sec:
                 rows = await self._pool.fetch(queries.RESERVE_CLAIMABLE, *values, reserve_sec)
             else:
-                rows = await self._pool.fetch(queries.CLAIMABLE, *values)
+                rows = await self._pool.fetch(queries.CLAIMABLE, *values, worker)
             found = [each for each in map(queries.thread_of_row, rows) if each is not None]
             if found or not rows:
                 return found

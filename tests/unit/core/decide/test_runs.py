@@ -330,6 +330,23 @@ def test_a_step_that_is_stored_already_is_not_stored_again() -> None:
     assert story.thread.version == version
 
 
+def test_nothing_is_added_to_a_log_that_has_gone_back_in_time() -> None:
+    """A claim that knows more of its run than the log does is void."""
+    story = Story()
+    story.say()
+    seq, version = story.run.seq, story.thread.version
+    assert story.write(TextAdded(0, "b"), after=seq + 1) is None
+    failed = RunFailed("broken", "It failed.")
+    assert not story.log.do(lambda thread, _: runs.fail_run(thread, 1, failed, after=seq + 1))
+    for result in (
+        StepResult(step=1, stop_reason="end", after=seq + 1),
+        StepResult(step=2, stop_reason="end", after=seq),
+    ):
+        decision = runs.finish_step(story.thread, 1, result, now=0.0, settings=SETTINGS, room=1)
+        assert (decision.answer, decision.events) == (False, ())
+    assert story.thread.version == version
+
+
 def test_no_step_is_added_to_a_run_that_has_ended() -> None:
     story = Story()
     story.say()

@@ -36,7 +36,8 @@ FREQUENT: dict[str, tuple[str, tuple[object, ...]]] = {
     "open calls": (queries.COUNT["open_calls"], ("acme", None)),
     "feed": (queries.FEED, (*KEY, 0, 9)),
     "feed span": (queries.FEED_SPAN, KEY),
-    "claimable": (queries.CLAIMABLE, (None, [], [], 9)),
+    "claimable": (queries.CLAIMABLE, (None, [], [], 9, "")),
+    "own leases": (queries.CLAIMABLE, (None, [], [], 9, "w1")),
     "reserved claimable threads": (queries.RESERVE_CLAIMABLE, (None, [], [], 9, 2.0)),
     "renew": (queries.RENEW, ("w1", 1.0, None)),
     "due": (
