@@ -260,6 +260,33 @@ async def test_a_held_run_that_continued_with_an_answer_the_store_refused_is_ask
     assert await on.outcomes(run) == [Success({"viewKey": "kept"})]
 
 
+@requirement("calls:first-wins")
+async def test_a_model_never_gets_a_result_that_the_store_then_refuses(
+    stage: MakeStage, moods: Moods
+) -> None:
+    seen: list[object] = []
+
+    def script(moment: Moment) -> Step:
+        if not moment.results:
+            return OPEN
+        seen.append(moment.results[0].output)
+        return "Thanks."
+
+    on = await stage(script, open_url)
+    run = await on.say("go", hold_for=60.0)
+    with on.service.read(run):
+        await on.told(run, CallOpened)
+        call = await on.open_call()
+        moods.refuses = CallSettled
+        for _ in range(3):
+            with pytest.raises(StoreDown):
+                await on.answer(call, Success({"viewKey": "lost"}))
+        moods.go_back()
+        await on.answer(call, Success({"viewKey": "kept"}))
+        await on.told(run, RunFinished)
+    assert seen == [{"viewKey": "kept"}]
+
+
 @requirement("calls:wakes")
 async def test_an_accepted_result_wakes_its_run_once_the_store_is_back(
     stage: MakeStage, moods: Moods

@@ -452,6 +452,32 @@ async def test_a_command_that_is_decided_again_is_not_overtaken(
     assert await threads.read(ANN, "t1", lambda thread: thread.title) == "2"
 
 
+async def test_a_command_does_not_overtake_one_that_waits_for_another_thread_to_load(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were to be decided together; its own thread is loaded by then."""
+    monkeypatch.setattr(SharedStore, "is_shared", False)
+    threads = Threads(store)
+    await threads.decide(ANN, "t1", rename("0"))
+    threads.forget(ANN, "t1")
+    load, may_load, has_loaded = store.load, asyncio.Event(), asyncio.Event()
+
+    async def slow(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        if thread_id == "t2":
+            await may_load.wait()
+        has_loaded.set()
+        return await load(owner, thread_id, after=after)
+
+    monkeypatch.setattr(store, "load", slow)
+    first = [threads.submit(ANN, "t1", rename("1")), threads.submit(ANN, "t2", rename("other"))]
+    await has_loaded.wait()
+    await asyncio.sleep(0)
+    second = threads.submit(ANN, "t1", rename("2"))
+    may_load.set()
+    await asyncio.gather(*first, second)
+    assert await threads.read(ANN, "t1", lambda thread: thread.title) == "2"
+
+
 async def test_a_snapshot_and_the_rows_after_it_make_the_same_state(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
