@@ -74,15 +74,15 @@ async def rebuild_thread(
     for attempt in range(REBUILD_ATTEMPTS):
         loaded = await store.load(owner, thread_id)
         kept = (await store.load(owner, thread_id, after=ALL_ROWS)).rows
-        if not kept and loaded.snapshot is None:
-            await _check_gone(store, owner, thread_id)
-            return 0
         tail = tuple([row for row in kept if row.version > loaded.snapshot_version])
-        if not _follow(tail, loaded.snapshot_version):
+        is_empty = not kept and loaded.snapshot is None
+        if is_empty and await _is_gone(store, owner, thread_id):
+            return 0
+        if is_empty or not _follow(tail, loaded.snapshot_version):
             if attempt < REBUILD_ATTEMPTS - 1:
-                # a purge may have come between the two reads
+                # a purge, or a new thread with its id, may have come between two reads
                 continue
-            raise Unreadable("Rows of its log are missing.")
+            raise Unreadable("Its log is empty." if is_empty else "Rows of its log are missing.")
         folded = fold_lookups(owner, thread_id, replace(loaded, rows=tail), kept)
         lookups = await _resolve(store, folded, before=before)
         changed = await store.rebuild(lookups, dry_run=dry_run)
@@ -91,11 +91,10 @@ async def rebuild_thread(
     raise Unreadable("It kept changing while it was read; try again.")
 
 
-async def _check_gone(store: Store, owner: Owner, thread_id: str) -> None:
-    """Raises `Unreadable` if the thread exists without a log."""
+async def _is_gone(store: Store, owner: Owner, thread_id: str) -> bool:
+    """False for a thread that exists."""
     [result] = await store.append([Append(owner=owner, thread_id=thread_id, version=0, at=store.now())])
-    if isinstance(result, Moved):
-        raise Unreadable("Its log is empty.")
+    return not isinstance(result, Moved)
 
 
 def _follow(rows: Sequence[Row], version: int) -> bool:

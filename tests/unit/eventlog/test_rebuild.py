@@ -70,6 +70,21 @@ async def test_a_thread_that_never_rests_is_left_out_and_one_that_is_deleted_is_
         assert await rebuild(store, before=0.0) == Rebuilt(threads=1)
 
 
+async def test_a_thread_that_is_deleted_and_created_again_meanwhile_is_read_again(
+    story: ThreadStory, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await story.begin()
+    load, reads = store.load, 0
+
+    async def gone_at_first(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        nonlocal reads
+        reads += 1
+        return Loaded(()) if reads <= 2 else await load(owner, thread_id, after=after)
+
+    monkeypatch.setattr(store, "load", gone_at_first)
+    assert await rebuild(store, before=0.0) == Rebuilt(threads=1, rows=0)
+
+
 async def test_a_log_with_rows_missing_or_unreadable_is_named_and_the_others_are_made(
     story: ThreadStory, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
