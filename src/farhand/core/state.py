@@ -84,6 +84,8 @@ class ThreadState(Struct, kw_only=True):
     calls: dict[str, Call] = field(default_factory=dict)
     queued: MessageQueued | None = None
     """What the user sent while the run was active: answered when that run ends or waits."""
+    format: int = 0
+    """The newest format of what it was folded from (`FORMAT` in `eventlog/codec.py`)."""
 
     @property
     def exists(self) -> bool:

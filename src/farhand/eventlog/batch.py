@@ -34,7 +34,7 @@ from farhand.core.state import ThreadState
 from farhand.core.thread import File, Message, ResultsMessage, UserMessage
 from farhand.core.tool import Tool
 from farhand.errors import NameTaken, Unreadable
-from farhand.eventlog.codec import Body, encode_body, encode_snapshot
+from farhand.eventlog.codec import FORMAT, Body, encode_body, encode_snapshot
 from farhand.eventlog.thread_cache import CachedThread, Key
 from farhand.store.base import Append, Lease, ThreadRow
 
@@ -226,8 +226,13 @@ class Changes(Struct, eq=False):
             else:
                 self.outside.append(len(self.events) - 1)
 
+    def apply_body(self, body: Body, at: float) -> None:
+        """What another process has appended."""
+        self.thread.format = max(self.thread.format, body.format)
+        self.apply(body.events, at)
+
     def body(self) -> Body:
-        return Body(tuple(self.events), self.run_before, self.seq_before, tuple(self.outside))
+        return Body(tuple(self.events), self.run_before, self.seq_before, tuple(self.outside), FORMAT)
 
     def lease(self, worker: str, until: float) -> Lease | None:
         if self.is_claimed is None:

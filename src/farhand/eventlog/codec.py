@@ -29,15 +29,22 @@ from farhand.core.state import ThreadState
 from farhand.errors import Unreadable
 from farhand.store.base import Loaded, Row
 
+FORMAT = 0
+"""Raised by one whenever events, or the state, get a field. Versions of farhand that share a store ignore
+what they do not know in a row, and the row keeps it. A snapshot replaces rows, so no version makes one of a
+thread that a newer format has been written to."""
+
 
 class Body(Struct, frozen=True, gc=False, omit_defaults=True):
     """The events of one append, with what a reader needs to number them without the state: the thread's run
-    before them and the number of that run's last event; and the indexes of events that belong to no run."""
+    before them and the number of that run's last event; and the indexes of events that belong to no run.
+    `format` is that of the version of farhand that wrote it."""
 
     events: tuple[Event, ...]
     run_id: str | None = None
     seq: int = 0
     outside: tuple[int, ...] = ()
+    format: int = 0
 
     def entries(self, at: float) -> dict[str, list[Entry]]:
         """Its events by run, numbered. One run may end in it and the next one start."""
@@ -86,6 +93,9 @@ def decode_notice(body: bytes) -> Notice:
 
 
 def encode_snapshot(thread: ThreadState) -> bytes:
+    """Raises `Unreadable` if it would lose what a newer version of farhand has written."""
+    if thread.format > FORMAT:
+        raise Unreadable("A newer version of farhand has written to it.")
     return _encoder.encode(thread)
 
 
@@ -98,12 +108,14 @@ def fold_loaded(owner: Owner, thread_id: str, loaded: Loaded) -> ThreadState:
         except _BAD as error:
             raise Unreadable(f"The snapshot of a thread cannot be read: {error}") from None
     for row in loaded.rows:
-        events = decode_body(row).events
+        body = decode_body(row)
+        thread.format = max(thread.format, body.format)
         try:
-            fold_append(thread, events, row.at)
+            fold_append(thread, body.events, row.at)
         # the event does not follow from the rows before it: one was damaged, or another version wrote it
         except (AssertionError, LookupError) as error:
             raise Unreadable(f"Row {row.version} of a thread's log makes no sense: {error}") from error
+    thread.format = max(thread.format, FORMAT)
     return thread
 
 

@@ -359,11 +359,11 @@ class EventLog(Threads):
         loaded = await self.store.load(owner, thread_id)
         try:
             state = fold_loaded(owner, thread_id, loaded)
+            snapshot = encode_snapshot(state)
         except Unreadable as error:
             log.warning("thread %s is not purged: %s", thread_id, error)
             return False
         if loaded.last_at is not None:
-            snapshot = encode_snapshot(state)
             await self.store.put_snapshot(owner, thread_id, state.version, snapshot, at=loaded.last_at)
         return True
 

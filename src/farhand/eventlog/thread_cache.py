@@ -13,7 +13,7 @@ from farhand.core.position import Entry
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
-from farhand.eventlog.codec import decode_body
+from farhand.eventlog.codec import FORMAT, decode_body
 from farhand.store.base import Row
 
 Key: TypeAlias = tuple[Owner, str]
@@ -66,7 +66,8 @@ class CachedThread:
 
     @property
     def needs_snapshot(self) -> bool:
-        return self.tail_size >= SNAPSHOT_BYTES and self.tail_size >= self.snapshot_size
+        is_large = self.tail_size >= SNAPSHOT_BYTES and self.tail_size >= self.snapshot_size
+        return is_large and self.state.format <= FORMAT
 
     def keep_rows(self, rows: Sequence[Row]) -> None:
         """Keeps the rows of an active run after the thread was loaded, if all of them were loaded."""

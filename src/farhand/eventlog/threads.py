@@ -488,7 +488,7 @@ class Threads:
             if row.version != cached.state.version + 1:
                 raise Unreadable("rows between the cached state and the log are gone")
             changes = begin_changes(cached.state)
-            changes.apply(decode_body(row).events, row.at)
+            changes.apply_body(decode_body(row), row.at)
             cached.state.version = row.version
             self._cache.grow(cached, changes.entries, len(row.body), at=row.at)
             self.on_committed(cached.key, changes, row.at, is_own=False)
