@@ -322,6 +322,16 @@ class KeyedReads:
 
     async def _serve(self) -> None:
         self._is_starting = False
+        try:
+            await self._serve_waiting()
+        finally:
+            # not by its callback, which comes later: a read that arrives before that would wait for a lane
+            # that serves nobody any more
+            lane = asyncio.current_task()
+            assert lane is not None, "a lane is a task"
+            self._lanes.discard(lane)
+
+    async def _serve_waiting(self) -> None:
         while self._waiting:
             batch = [self._waiting.popleft() for _ in range(min(KEYS_PER_STATEMENT, len(self._waiting)))]
             try:
