@@ -13,6 +13,7 @@ from farhand.clock import SystemClock
 from farhand.core.call import Call, Phase
 from farhand.core.event import CallOpened, RunFinished
 from farhand.core.outcome import Success
+from farhand.core.run import Run
 from farhand.core.settings import Settings, Timeouts
 from farhand.errors import StoreDown
 from farhand.models.scripted import Ask
@@ -88,10 +89,7 @@ async def test_a_step_that_follows_from_what_the_log_lost_is_not_stored(
         return "Thanks."
 
     worker = await database.hire(script, open_url)
-    run = await worker.say("hi", hold_for=30.0)
-    await worker.told(run, CallOpened)
-    call = await worker.open_call()
-    await database.copy()
+    run, call = await _copied_at_its_call(worker, database)
     await worker.answer(call, PAGE)
     await asked.wait()
     looks = _looks_for_own_leases(worker, monkeypatch)
@@ -111,10 +109,7 @@ async def test_a_held_run_forgets_the_steps_that_the_log_lost(database: Database
         lambda moment: OPEN if len(moment.results) < 2 else "Thanks.",
         open_url,
     )
-    run = await worker.say("hi", hold_for=30.0)
-    await worker.told(run, CallOpened)
-    first = await worker.open_call()
-    await database.copy()
+    run, first = await _copied_at_its_call(worker, database)
     after = await worker.position(run)
     await worker.answer(first, PAGE)
     await worker.told(run, CallOpened, after=after)
@@ -180,10 +175,7 @@ async def test_a_tool_whose_start_was_lost_is_approved_and_run_again(database: D
         return item
 
     worker = await database.hire([Ask("buy", {"item": "tea"}), "Done."], buy)
-    run = await worker.say("hi", hold_for=30.0)
-    await worker.told(run, CallOpened)
-    call = await worker.open_call()
-    await database.copy()
+    run, call = await _copied_at_its_call(worker, database)
     await worker.decide(call, YES)
     await started.wait()
     await database.go_back()
@@ -193,6 +185,15 @@ async def test_a_tool_whose_start_was_lost_is_approved_and_run_again(database: D
     assert text_in(await worker.told(run, RunFinished)) == "Done."
     assert ran == ["tea", "tea"]
     await worker.check()
+
+
+async def _copied_at_its_call(worker: Stage, database: Database) -> tuple[Run, Call]:
+    """A held run and its call; the database is copied while that is open."""
+    run = await worker.say("hi", hold_for=30.0)
+    await worker.told(run, CallOpened)
+    call = await worker.open_call()
+    await database.copy()
+    return run, call
 
 
 def _looks_for_own_leases(worker: Stage, monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[int]:

@@ -22,6 +22,12 @@ class OwnStore(SharedStore):
     is_shared = False
     refusal: AppendResult | None = None
 
+    async def fail(self) -> None:
+        """Does not confirm the append that is under way, or the next one."""
+        await self.appending.wait()
+        self.is_down = True
+        self.free.set()
+
     async def append(self, appends: Sequence[Append]) -> list[AppendResult]:
         if self.refusal is None:
             return await super().append(appends)
@@ -75,9 +81,7 @@ async def test_what_the_store_does_not_confirm_is_rolled_back_and_no_reader_has_
     await _rename(threads, "New")
     async with asyncio.TaskGroup() as group:
         reading = group.create_task(threads.read(ANN, "t1", _title))
-        await store.appending.wait()
-        store.is_down = True
-        store.free.set()
+        await store.fail()
     assert reading.result() == "Old"
     assert len(threads.rollbacks) == 1
     assert await threads.read_uncommitted(ANN, "t1", _title) == "Old"
@@ -98,9 +102,7 @@ async def test_a_worker_that_has_read_what_the_store_then_refuses_is_told(
             if is_on_its_way:
                 await store.appending.wait()
             assert await threads.read_uncommitted(ANN, "t1", _title) == "New"
-            await store.appending.wait()
-            store.is_down = True
-            store.free.set()
+            await store.fail()
         assert renaming.result()
         assert len(threads.rollbacks) == 1
         assert await threads.read(ANN, "t1", _title) == "Old"
@@ -111,9 +113,7 @@ async def test_nobody_is_told_of_a_decision_that_nobody_relied_on(
 ) -> None:
     async with asyncio.TaskGroup() as group:
         renaming = group.create_task(_fails(threads, "New"))
-        await store.appending.wait()
-        store.is_down = True
-        store.free.set()
+        await store.fail()
     assert renaming.result()
     assert not threads.rollbacks
 
