@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import msgspec
 import pytest
 
+from farhand.core.outcome import digest
+from farhand.core.state import ThreadState
 from farhand.errors import Unreadable
 from farhand.eventlog import batch, codec, thread_cache
 from farhand.eventlog.codec import encode_snapshot, fold_loaded
@@ -88,3 +93,28 @@ async def test_a_snapshot_of_a_newer_version_is_read_and_not_replaced(
     assert (state.title, state.format) == ("Five", 1)
     with pytest.raises(Unreadable, match="newer version"):
         encode_snapshot(state)
+
+
+SHAPES = {0: "a421be733ac52dbf5c5598a125463a15bbdeeab17844553586ad0417319fce53"}
+"""By format, the digest of the fields of everything that is stored under it."""
+
+
+def test_the_fields_that_are_stored_change_only_with_the_format() -> None:
+    """Until the first release a changed digest replaces that of format 0; from then on `FORMAT` is raised and
+    its digest is added."""
+    whole, parts = msgspec.json.schema_components((codec.Body, ThreadState), schema_hook=_any_json)
+    assert digest([_without_texts(whole), _without_texts(parts)]) == SHAPES[codec.FORMAT]
+
+
+def _any_json(kind: type) -> dict[str, object]:
+    return {"description": kind.__name__, "x-any": True}
+
+
+def _without_texts(schema: object) -> object:
+    """The schema without descriptions: their wording may change."""
+    if isinstance(schema, Mapping):
+        return {key: _without_texts(value) for key, value in schema.items() if key not in _TEXTS}
+    return [_without_texts(each) for each in schema] if isinstance(schema, list | tuple) else schema
+
+
+_TEXTS = {"description", "title"}
