@@ -311,3 +311,44 @@ def seconds_of(figure: str) -> float:
     number, unit = figure.split()
     assert unit == "s", figure
     return float(number)
+
+
+@requirement("ui:signed-out")
+async def test_somebody_who_is_signed_out_enters_the_token_in_the_inspector(guest: Visitor) -> None:
+    page = guest.page
+    guest.forgives("401")
+    await guest.tries("Yes or no")
+    await expect(guest.card("Shall I go on?")).to_be_visible()
+    await page.goto(f"{guest.server.url}/_farhand")
+    await expect(guest.main.get_by_role("heading", name="Ask me to confirm something")).to_be_visible()
+    await page.context.clear_cookies()
+    await page.get_by_role("link", name="Clients").click()
+    banner = page.get_by_role("region", name="You are signed out.")
+    await expect(banner).to_be_visible()
+    await expect(page.get_by_text("Signed out", exact=True)).to_be_visible()
+    assert await findings(page) == []
+    token = banner.get_by_role("textbox", name="Token")
+    await token.fill("wrong-wrong-wrong")
+    await banner.get_by_role("button", name="Sign in").click()
+    await expect(banner.get_by_text("The server did not accept this token.")).to_be_visible()
+    await token.fill(guest.server.token)
+    await token.press("Enter")
+    await expect(banner).to_have_count(0)
+    await expect(page.get_by_text("No program has registered tools.")).to_be_visible()
+    await page.get_by_role("link", name="Runs").click()
+    await expect(guest.main.get_by_role("heading", name="Ask me to confirm something")).to_be_visible()
+
+
+async def test_the_badge_counts_only_what_somebody_has_to_answer(guest: Visitor) -> None:
+    await guest.tries("Two things at once")
+    card = guest.card("What shall I call you?")
+    await expect(card).to_be_visible()
+    async with guest.server.client() as client:
+        taken = {"toolCallId": await card.get_attribute("data-call"), "clientId": "another-page"}
+        assert (await client.post("/api/tools/take", json=taken)).status_code == 200
+    await guest.page.goto(f"{guest.server.url}/_farhand#/inbox")
+    await expect(guest.page.get_by_role("link", name="Inbox")).to_have_text(
+        re.compile(r"Inbox\s*1 open question$")
+    )
+    await expect(guest.cards).to_have_count(1)
+    await expect(guest.card("Pick your favourite colour")).to_be_visible()

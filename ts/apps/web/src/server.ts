@@ -99,12 +99,20 @@ export async function stopRun(id: string): Promise<boolean> {
   return status === 200 || status === 404;
 }
 
-export async function renameThread(id: string, title: string): Promise<boolean> {
-  return (await send("PATCH", `/api/chat/${encodeURIComponent(id)}`, { title })) === 200;
+/** What became of a change: `refused` is for whatever another attempt does not mend at once. */
+export type Change = "done" | "gone" | "away" | "signed-out" | "refused";
+
+export async function renameThread(id: string, title: string): Promise<Change> {
+  return changeOf(await send("PATCH", `/api/chat/${encodeURIComponent(id)}`, { title }));
 }
 
-export async function deleteThread(id: string): Promise<boolean> {
-  return (await send("DELETE", `/api/chat/${encodeURIComponent(id)}`)) === 200;
+export async function deleteThread(id: string): Promise<Change> {
+  return changeOf(await send("DELETE", `/api/chat/${encodeURIComponent(id)}`));
+}
+
+function changeOf(status: number): Change {
+  const known: Readonly<Record<number, Change>> = { 200: "done", 401: "signed-out", 404: "gone" };
+  return known[status] ?? (status === 0 || status >= 500 ? "away" : "refused");
 }
 
 async function ask<T>(path: string, is: (value: unknown) => value is T): Promise<Reply<T>> {

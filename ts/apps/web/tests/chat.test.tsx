@@ -3,10 +3,11 @@ import type { OpenCall, Thread } from "@farhand/client";
 import { type CardView, viewOf } from "@farhand/react";
 import { cleanup, fireEvent, render } from "@testing-library/react";
 import type { UIMessage } from "ai";
-import { afterEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { baseOf } from "../src/base.ts";
 import { callsOf, endsOf, factsOf } from "../src/chat/calls.ts";
 import { Composer } from "../src/chat/composer.tsx";
+import { Drafts } from "../src/chat/drafts.ts";
 import { timeOf } from "../src/chat/parts.tsx";
 import type { Conversation } from "../src/chat/conversation.ts";
 import { recorded } from "../src/chat/record.ts";
@@ -20,6 +21,7 @@ import { blocksOf } from "../src/chat/message.tsx";
 import { ENGLISH } from "../src/chat/words.ts";
 
 afterEach(cleanup);
+beforeEach(() => void (drafts = new Drafts(undefined)));
 
 const fact: OpenCall = {
   callId: "call_1", threadId: "t", title: "Hello", tool: "delete_file", input: { path: "a" }, phase: "asking",
@@ -131,14 +133,16 @@ it("what was said before an answer failed stays on the page, though the server d
   expect(recorded({ ...thread("failed"), runId: "run_2" }, [asked, said])).toEqual([asked]);
 });
 
+let drafts: Drafts;
+
 function conversationOf(state: Conversation["state"], send = vi.fn(), stop = vi.fn()): Conversation {
   const needsAnswers = state === "Waiting for you" || state === "Parked";
-  return { state, needsAnswers, id: "t", send, stop, returned: undefined, host: { cards: [] } } as unknown as Conversation;
+  return { state, needsAnswers, isLoaded: true, id: "t", send, stop, returned: undefined, host: { cards: [] } } as unknown as Conversation;
 }
 
 it("the box is off while answers are needed, and Stop always works", () => {
   const stop = vi.fn();
-  const { getByRole } = render(<Composer talk={conversationOf("Waiting for you", vi.fn(), stop)} />);
+  const { getByRole } = render(<Composer drafts={drafts} place="t" talk={conversationOf("Waiting for you", vi.fn(), stop)} />);
   const box = getByRole("textbox", { name: "Message" }) as HTMLTextAreaElement;
   expect([box.readOnly, box.placeholder]).toEqual([true, "Answer above to continue"]);
   fireEvent.click(getByRole("button", { name: "Stop" }));
@@ -147,7 +151,7 @@ it("the box is off while answers are needed, and Stop always works", () => {
 
 it("Enter sends once, Shift and Enter and half-written words do not", () => {
   const send = vi.fn();
-  const { getByRole } = render(<Composer talk={conversationOf("Done", send)} />);
+  const { getByRole } = render(<Composer drafts={drafts} place="t" talk={conversationOf("Done", send)} />);
   const box = getByRole("textbox", { name: "Message" });
   fireEvent.keyDown(box, { key: "Enter" });
   fireEvent.change(box, { target: { value: "  hello " } });
@@ -167,7 +171,7 @@ it("a message is not sent by itself without the file whose upload failed", async
     readonly send = (): void => void setTimeout(() => this.dispatchEvent(new Event("error")));
   }
   vi.stubGlobal("XMLHttpRequest", FailingRequest);
-  const { container, getByRole } = render(<Composer talk={conversationOf("Done", send)} />);
+  const { container, getByRole } = render(<Composer drafts={drafts} place="t" talk={conversationOf("Done", send)} />);
   const box = getByRole("textbox", { name: "Message" });
   fireEvent.change(container.querySelector("input[type=file]") as Element, { target: { files: [new File(["x"], "notes.txt")] } });
   fireEvent.change(box, { target: { value: "here they are" } });
@@ -183,25 +187,25 @@ it("a message is not sent by itself without the file whose upload failed", async
 
 it("what is entered before an answer is over is sent when it is, unless it is changed or stopped", () => {
   const send = vi.fn();
-  const { getByRole, queryByText, rerender } = render(<Composer talk={conversationOf("Thinking", send)} />);
+  const { getByRole, queryByText, rerender } = render(<Composer drafts={drafts} place="t" talk={conversationOf("Thinking", send)} />);
   const box = getByRole("textbox", { name: "Message" });
   const enter = (text: string): void => {
     fireEvent.change(box, { target: { value: text } });
     fireEvent.keyDown(box, { key: "Enter" });
   };
   enter("stopped");
-  rerender(<Composer talk={conversationOf("Stopped", send)} />);
-  rerender(<Composer talk={conversationOf("Thinking", send)} />);
+  rerender(<Composer drafts={drafts} place="t" talk={conversationOf("Stopped", send)} />);
+  rerender(<Composer drafts={drafts} place="t" talk={conversationOf("Thinking", send)} />);
   enter("changed");
   fireEvent.change(box, { target: { value: "changed my mind" } });
-  rerender(<Composer talk={conversationOf("Done", send)} />);
+  rerender(<Composer drafts={drafts} place="t" talk={conversationOf("Done", send)} />);
   expect(send).not.toHaveBeenCalled();
-  rerender(<Composer talk={conversationOf("Running", send)} />);
+  rerender(<Composer drafts={drafts} place="t" talk={conversationOf("Running", send)} />);
   enter("next");
   expect(queryByText("Sent when this answer is complete")).not.toBeNull();
-  rerender(<Composer talk={conversationOf("Done", send)} />);
-  rerender(<Composer talk={conversationOf("Thinking", send)} />);
-  rerender(<Composer talk={conversationOf("Done", send)} />);
+  rerender(<Composer drafts={drafts} place="t" talk={conversationOf("Done", send)} />);
+  rerender(<Composer drafts={drafts} place="t" talk={conversationOf("Thinking", send)} />);
+  rerender(<Composer drafts={drafts} place="t" talk={conversationOf("Done", send)} />);
   expect(send.mock.calls).toEqual([["next", []]]);
 });
 

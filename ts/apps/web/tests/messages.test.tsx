@@ -4,9 +4,10 @@ import { act, cleanup, render } from "@testing-library/react";
 import { afterEach, expect, it, vi } from "vitest";
 import { isAnotherReader, logoOf } from "../src/chat/about.ts";
 import { titleWith } from "../src/chat/attention.ts";
-import { isQuestion, withOlder } from "../src/chat/lists.ts";
+import { withOlder } from "../src/chat/lists.ts";
 import Rendered, { addressOf, sectionsOf } from "../src/chat/markdown.tsx";
 import { secondsOf } from "../src/chat/message.tsx";
+import { isQuestion } from "../src/chat/question.ts";
 import { answerIn, tokenIn } from "../src/chat/signed-out.tsx";
 import { ENGLISH, fill, wordsOf } from "../src/chat/words.ts";
 import { SignIn } from "../src/server.ts";
@@ -84,9 +85,10 @@ it("the title counts what is asked, and names the chat", () => {
 });
 
 it("only what a person has to answer is a question", () => {
-  const call = (phase: string, executor: string): Parameters<typeof isQuestion>[0] => ({ phase, executor }) as Parameters<typeof isQuestion>[0];
+  const call = (phase: string, executor: string): Parameters<typeof isQuestion>[0] => ({ phase, executor });
   expect([call("asking", "server"), call("asking", "client"), call("ready", "frontend")].map(isQuestion)).toEqual([true, true, true]);
-  expect([call("ready", "server"), call("taken", "client")].map(isQuestion)).toEqual([false, false]);
+  // a browser that has taken a call runs it: nobody is asked
+  expect([call("ready", "server"), call("ready", "client"), call("taken", "client"), call("taken", "frontend")].map(isQuestion)).toEqual([false, false, false, false]);
 });
 
 it("older chats follow the newer ones, each once", () => {

@@ -29,16 +29,16 @@ export function largestFile(http: Http): Promise<number | undefined> {
   return asked;
 }
 
-/** A file that is known to be too large is not sent; otherwise the server refuses it. */
-export async function upload(http: Http, file: File, onProgress: (share: number) => void): Promise<UploadedFile> {
+/** A file that is too large is not sent at all, if that is known; otherwise the server says so. `signal` takes it back. */
+export async function upload(http: Http, file: File, onProgress: (share: number) => void, signal?: AbortSignal): Promise<UploadedFile> {
   const limit = await largestFile(http);
   if (limit !== undefined && file.size > limit) {
     throw new Error(`${file.name} is larger than ${limitWords(limit)}.`);
   }
-  return send(http, file, onProgress);
+  return send(http, file, onProgress, signal);
 }
 
-function send(http: Http, file: File, onProgress: (share: number) => void): Promise<UploadedFile> {
+function send(http: Http, file: File, onProgress: (share: number) => void, signal: AbortSignal | undefined): Promise<UploadedFile> {
   return new Promise((done, failed) => {
     // fetch does not report upload progress
     const request = new XMLHttpRequest();
@@ -50,8 +50,9 @@ function send(http: Http, file: File, onProgress: (share: number) => void): Prom
       const uploaded = request.status === 201 ? uploadedOf(request.responseText) : undefined;
       return uploaded === undefined ? failed(new Error(refusalOf(request.status))) : done(uploaded);
     };
+    signal?.addEventListener("abort", () => request.abort());
     request.onerror = () => failed(new Error("The file did not reach the server. Nothing is lost: try again."));
-    request.send(file);
+    signal?.aborted || request.send(file);
   });
 }
 

@@ -55,6 +55,7 @@ export const WORDS = {
   timedOutTitle: (question: string): string => `Timed out: “${question}”`,
   timedOutAfter: (time: string | undefined): string => (time === undefined ? "No answer in time" : `No answer within ${time}`),
   askAgain: "Ask me again",
+  askAgainLater: "Answer the open question first.",
   askAgainMessage: "Please ask me again.",
   typed: "What you had typed, not sent:",
   deniedTitle: (title: string): string => `${title}: not done`,

@@ -2,7 +2,7 @@
 import { type Call, type Http, httpOf } from "@farhand/client";
 import { cleanup, configure, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, expect, it, vi } from "vitest";
-import { type CardHost, CardHostProvider, ToolCard } from "../src/index.ts";
+import { type CardHost, CardHostProvider, ToolCard, upload } from "../src/index.ts";
 import { limitWords } from "../src/sentences.ts";
 
 // as long as any other wait: the machine may be busy
@@ -81,4 +81,45 @@ it("a camera that is allowed after its card is gone is switched off again", asyn
   const stop = vi.fn();
   allow({ getTracks: () => [{ stop }] } as unknown as MediaStream);
   await vi.waitFor(() => expect(stop).toHaveBeenCalledOnce(), 20_000);
+});
+
+/** An upload that never gets through. */
+function hangingUploads(): { sent: number; aborted: number } {
+  const seen = { sent: 0, aborted: 0 };
+  class HangingRequest extends EventTarget {
+    readonly upload = new EventTarget();
+    readonly open = nothing;
+    readonly setRequestHeader = nothing;
+    readonly send = (): void => void (seen.sent += 1);
+    readonly abort = (): void => void (seen.aborted += 1);
+  }
+  vi.stubGlobal("XMLHttpRequest", HangingRequest);
+  return seen;
+}
+
+it.each(["file", "photo"] as const)("an upload of a %s card that hangs can be cancelled, and the card can be answered again", async (kind) => {
+  const seen = hangingUploads();
+  show(serverOf(() => new Response("", { status: 403 })).http, kind);
+  fireEvent.change(screen.getByLabelText("File"), { target: { files: [new File(["x"], "notes.png")] } });
+  await vi.waitFor(() => expect(seen.sent).toBe(1), 20_000);
+  expect(screen.queryByRole("button", { name: "Skip" })).toBeNull();
+  fireEvent.click(screen.getByRole("button", { name: "Cancel" }));
+  expect(seen.aborted).toBe(1);
+  expect(screen.queryByRole("progressbar")).toBeNull();
+  expect(screen.getByRole<HTMLButtonElement>("button", { name: "Choose a file" }).disabled).toBe(false);
+  expect(screen.getByRole("button", { name: "Skip" })).toBeDefined();
+  vi.unstubAllGlobals();
+});
+
+it("a file that was taken back before the server said its limit is not sent", async () => {
+  const seen = hangingUploads();
+  let tell: (response: Response) => void = nothing;
+  const http = httpOf({ url: "http://127.0.0.1:9", fetch: (() => new Promise((told) => (tell = told))) as typeof globalThis.fetch });
+  const gone = new AbortController();
+  void upload(http, new File(["x"], "notes.txt"), nothing, gone.signal);
+  gone.abort();
+  tell(Response.json({}));
+  await new Promise((wake) => setTimeout(wake));
+  expect(seen.sent).toBe(0);
+  vi.unstubAllGlobals();
 });

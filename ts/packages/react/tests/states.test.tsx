@@ -59,6 +59,23 @@ it("a question that is being written goes by the title of its tool, and never by
   expect(document.body.textContent).toBe("A yes or noThe assistant is still writing the question");
 });
 
+it("while another question is open, nothing is asked again: a new message would end that question", () => {
+  const say = vi.fn();
+  const late: CardView = { call: { ...settled, id: "call_late" }, kind: "confirm", state: { name: "timed-out", afterSec: 60 }, executor: "frontend" };
+  const open: CardView = { call, kind: "confirm", state: { name: "open", deadline: undefined }, executor: "frontend" };
+  const card = (cards: readonly CardView[]): ReactNode => <CardHostProvider host={{ ...host, say, cards }}><ToolCard view={late} /></CardHostProvider>;
+  const { rerender } = render(card([late, open]));
+  const again = (): HTMLButtonElement => screen.getByRole("button", { name: "Ask me again" });
+  expect(again().disabled).toBe(true);
+  expect(document.body.textContent).toContain("Answer the open question first.");
+  fireEvent.click(again());
+  expect(say).not.toHaveBeenCalled();
+  rerender(card([late, { ...open, call: settled, state: { name: "done" } }]));
+  expect(document.body.textContent).not.toContain("Answer the open question first.");
+  fireEvent.click(again());
+  expect(say).toHaveBeenCalledOnce();
+});
+
 it.each([[90, "90 s"], [300, "5 min"], [259_200, "3 days"]])("a question that waited %d s says so in words that can be read", (afterSec, words) => {
   expect(shown({ name: "timed-out", afterSec }, { of: settled })).toContain(`No answer within ${words}`);
 });

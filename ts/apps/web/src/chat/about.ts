@@ -1,9 +1,10 @@
 // The server's description of itself: its agent, what it can be asked, which features the page may offer. The last description is used
 // until the new one arrives, so that the page does not change its name while it loads.
 import type { About } from "@farhand/protocol";
-import { createContext, useContext, useEffect, useState } from "react";
+import { createContext, useContext, useEffect, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
 import { askAbout, SIGN_IN } from "../server.ts";
+import { keep, keysIn, readKept, storageOf } from "../storage.ts";
 import { useSite } from "./site.ts";
 
 const KEPT = `farhand:about:${BASE}`;
@@ -16,6 +17,19 @@ export const AboutProvider = AboutContext.Provider;
 /** Undefined until the server has answered, unless an earlier description is stored. */
 export function useAbout(): About | undefined {
   return useContext(AboutContext);
+}
+
+let isReaderKnown = false;
+const readerListeners = new Set<() => void>();
+
+function onReader(listener: () => void): () => void {
+  readerListeners.add(listener);
+  return () => void readerListeners.delete(listener);
+}
+
+/** Whether the server has said that whoever is signed in is who this tab belongs to: nothing of a former life is sent before. */
+export function useIsReaderKnown(): boolean {
+  return useSyncExternalStore(onReader, () => isReaderKnown);
 }
 
 export function useAskedAbout(): About | undefined {
@@ -31,8 +45,10 @@ export function useAskedAbout(): About | undefined {
           location.reload();
           return;
         }
+        isReaderKnown = true;
+        readerListeners.forEach((listener) => listener());
         setAbout(found);
-        keep(found);
+        keep(storageOf("localStorage"), KEPT, JSON.stringify(found));
       }
     };
     void load();
@@ -47,21 +63,20 @@ export function useAskedAbout(): About | undefined {
   return about;
 }
 
-/** Whether the person who is signed in is not the one who was signed in before in this tab. If so, removes what was stored for that person. */
+/** Where the browser keeps nothing. */
+let readerBefore: string | undefined;
+
+/** Whether somebody else is signed in than before in this tab. What was kept for that person is removed. */
 export function isAnotherReader(reader: string | undefined): boolean {
-  try {
-    const last = sessionStorage.getItem(READER);
-    sessionStorage.setItem(READER, reader ?? "");
-    if (!reader || !last || last === reader) {
-      return false;
-    }
-    const keys = Array.from({ length: sessionStorage.length }, (_, index) => sessionStorage.key(index) ?? "");
-    keys.filter((key) => key.startsWith("farhand:") && key !== READER).forEach((key) => sessionStorage.removeItem(key));
-    return true;
-  } catch {
-    // forbidden: nothing was stored
+  const storage = storageOf("sessionStorage");
+  const last = storage?.getItem(READER) ?? readerBefore;
+  readerBefore = reader;
+  keep(storage, READER, reader ?? "");
+  if (!reader || !last || last === reader) {
     return false;
   }
+  keysIn(storage, "farhand:").filter((key) => key !== READER).forEach((key) => keep(storage, key, undefined));
+  return true;
 }
 
 /** The logo as a path of this server or an http(s) URL; undefined for anything else. */
@@ -70,18 +85,6 @@ export function logoOf({ logo }: Pick<About, "logo">): string | undefined {
 }
 
 function kept(): About | undefined {
-  try {
-    const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? "null");
-    return typeof found === "object" && found !== null ? (found as About) : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-function keep(about: About): void {
-  try {
-    localStorage.setItem(KEPT, JSON.stringify(about));
-  } catch {
-    // full or forbidden: it is requested each time
-  }
+  const found = readKept(storageOf("localStorage"), KEPT);
+  return typeof found === "object" && found !== null ? (found as About) : undefined;
 }

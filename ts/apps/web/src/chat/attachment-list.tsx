@@ -1,7 +1,8 @@
 // The files of the next message, with their upload progress. Loaded with the first file.
 import { FileText, X } from "lucide-react";
 import type { ReactNode } from "react";
-import type { Attachment, Attachments } from "./attachments.ts";
+import type { Attachments } from "./attachments.ts";
+import type { Attachment } from "./drafts.ts";
 import { fill, useWords } from "./words.ts";
 
 export { upload } from "@farhand/react";

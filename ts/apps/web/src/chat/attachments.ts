@@ -1,14 +1,11 @@
-// The files of the next message: chosen, dropped or pasted. Each is uploaded immediately, so that sending is quick.
+// Files that go with the next message: chosen, dropped or pasted. Each is uploaded at once, so that sending is quick, and goes on
+// being uploaded while another chat is looked at.
 import type { FileUIPart } from "ai";
-import { useCallback, useRef, useState } from "react";
+import { useCallback } from "react";
 import { BASE } from "../base.ts";
 import { HTTP } from "../server.ts";
+import { type Attachment, type Drafts, readyFile } from "./drafts.ts";
 import { untilLoaded } from "./parts.tsx";
-
-export type Attachment =
-  | { readonly key: string; readonly name: string; readonly state: "uploading"; readonly share: number }
-  | { readonly key: string; readonly name: string; readonly state: "ready"; readonly part: FileUIPart }
-  | { readonly key: string; readonly name: string; readonly state: "failed"; readonly reason: string };
 
 export interface Attachments {
   readonly list: readonly Attachment[];
@@ -18,26 +15,33 @@ export interface Attachments {
   readonly add: (files: Iterable<File>) => void;
   /** Restores the files of a message that did not reach the server: they are uploaded already. */
   readonly restore: (parts: readonly FileUIPart[]) => void;
+  /** One that is being uploaded is not sent any further. */
   readonly remove: (key: string) => void;
   /** Removes the files that were sent; those that failed stay. */
   readonly clear: () => void;
 }
 
-export function useAttachments(): Attachments {
-  const [list, setList] = useState<readonly Attachment[]>([]);
-  const number = useRef(0);
-  const put = useCallback((next: Attachment) => setList((before) => before.map((each) => (each.key === next.key ? next : each))), []);
+const UPLOADS = new Map<string, AbortController>();
+let number = 0;
+
+/** The files of this chat's draft. */
+export function useAttachments(drafts: Drafts, chat: string): Attachments {
+  const list = drafts.get(chat).files;
+  const change = useCallback((next: (before: readonly Attachment[]) => readonly Attachment[]) => drafts.change(chat, ({ files }) => ({ files: next(files) })), [drafts, chat]);
   const add = useCallback((files: Iterable<File>) => {
     for (const file of files) {
-      const named = { key: `file-${(number.current += 1)}`, name: file.name || "file" };
-      setList((before) => [...before, { ...named, state: "uploading", share: 0 }]);
-      // loaded on demand, since few people need it
-      void untilLoaded(() => import("./attachment-list.tsx")).then(({ upload }) => upload(HTTP, file, (share) => put({ ...named, state: "uploading", share }))).then(
-        ({ ref, name, type }) => put({ ...named, state: "ready", part: { type: "file", url: `${BASE}/api/files/${ref}`, mediaType: type, filename: name } }),
-        (error: unknown) => put({ ...named, state: "failed", reason: error instanceof Error ? error.message : String(error) }),
-      );
+      const named = { key: `file-${(number += 1)}`, name: file.name || "file" };
+      const gone = new AbortController();
+      UPLOADS.set(named.key, gone);
+      change((before) => [...before, { ...named, state: "uploading", share: 0 }]);
+      const onProgress = (share: number): void => drafts.changeFile({ ...named, state: "uploading", share });
+      // needed by few, so it is no part of the first load
+      void untilLoaded(() => import("./attachment-list.tsx")).then(({ upload }) => upload(HTTP, file, onProgress, gone.signal)).then(
+        ({ ref, name, type }) => drafts.changeFile({ ...named, state: "ready", part: { type: "file", url: `${BASE}/api/files/${ref}`, mediaType: type, filename: name } }),
+        (error: unknown) => drafts.changeFile({ ...named, state: "failed", reason: error instanceof Error ? error.message : String(error) }),
+      ).finally(() => UPLOADS.delete(named.key));
     }
-  }, [put]);
+  }, [change, drafts]);
   return {
     list,
     isUploading: list.some(({ state }) => state === "uploading"),
@@ -45,10 +49,12 @@ export function useAttachments(): Attachments {
     parts: list.flatMap((each) => (each.state === "ready" ? [each.part] : [])),
     add,
     restore: useCallback((parts: readonly FileUIPart[]) => {
-      const others = (before: readonly Attachment[]): readonly Attachment[] => before.filter((each) => each.state !== "ready" || !parts.some(({ url }) => url === each.part.url));
-      setList((before) => [...parts.map((part) => ({ key: part.url, name: part.filename ?? "file", state: "ready" as const, part })), ...others(before)]);
-    }, []),
-    remove: useCallback((key: string) => setList((before) => before.filter((each) => each.key !== key)), []),
-    clear: useCallback(() => setList((before) => before.filter(({ state }) => state === "failed")), []),
+      change((before) => [...parts.map(readyFile), ...before.filter((each) => each.state !== "ready" || !parts.some(({ url }) => url === each.part.url))]);
+    }, [change]),
+    remove: useCallback((key: string) => {
+      UPLOADS.get(key)?.abort();
+      change((before) => before.filter((each) => each.key !== key));
+    }, [change]),
+    clear: useCallback(() => change((before) => before.filter(({ state }) => state === "failed")), [change]),
   };
 }

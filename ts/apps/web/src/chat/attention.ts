@@ -2,6 +2,7 @@
 // notification.
 import type { OpenCall } from "@farhand/client";
 import { useEffect, useRef, useState } from "react";
+import { choiceOf, choose } from "../storage.ts";
 import dotted from "../theme/icon-dot.svg";
 import icon from "../theme/icon.svg";
 import { go } from "./route.ts";
@@ -11,8 +12,9 @@ export function titleWith(count: number, chat: string, name: string): string {
   return `${count > 0 ? `(${count}) ` : ""}${chat === "" ? name : `${chat} · ${name}`}`;
 }
 
-export function useAttention(inbox: readonly OpenCall[], chat: string, name: string): void {
-  const count = inbox.length;
+/** Without an inbox, the server has yet to say what is in it. */
+export function useAttention(inbox: readonly OpenCall[] | undefined, chat: string, name: string): void {
+  const count = inbox?.length ?? 0;
   useEffect(() => void (document.title = titleWith(count, chat, name)), [count, chat, name]);
   useEffect(() => document.querySelector('link[rel="icon"]')?.setAttribute("href", count > 0 ? dotted : icon), [count]);
   useNotifications(inbox);
@@ -30,7 +32,7 @@ export function useNotify(): [Notify, () => void] | undefined {
   }
   const press = async (): Promise<void> => {
     const isOn = how === "on" ? false : (await Notification.requestPermission()) === "granted";
-    isOn ? localStorage.setItem(KEPT, "on") : localStorage.removeItem(KEPT);
+    choose(KEPT, isOn ? "on" : undefined);
     setHow(currentNotify());
   };
   return [how, () => void press()];
@@ -40,18 +42,17 @@ function currentNotify(): Notify {
   if (!("Notification" in globalThis) || Notification.permission === "denied") {
     return "blocked";
   }
-  try {
-    return Notification.permission === "granted" && localStorage.getItem(KEPT) === "on" ? "on" : "off";
-  } catch {
-    return "off";
-  }
+  return Notification.permission === "granted" && choiceOf(KEPT) === "on" ? "on" : "off";
 }
 
-/** Notifies of questions that arrive while the page is hidden; those that were there before are not new. */
-function useNotifications(inbox: readonly OpenCall[]): void {
+/** Of questions that come while nobody looks at the page; those that were there before are no news. */
+function useNotifications(inbox: readonly OpenCall[] | undefined): void {
   const words = useWords();
   const seen = useRef<ReadonlySet<string> | undefined>(undefined);
   useEffect(() => {
+    if (inbox === undefined) {
+      return;
+    }
     const before = seen.current;
     seen.current = new Set([...(before ?? []), ...inbox.map(({ callId }) => callId)]);
     if (before === undefined || document.visibilityState === "visible" || currentNotify() !== "on") {

@@ -4,10 +4,12 @@ import type { FileUIPart } from "ai";
 import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
 import { Composer, FootLine } from "./composer.tsx";
 import { useConversation } from "./conversation.ts";
+import { NEW } from "./drafts.ts";
 import { untilLoaded } from "./parts.tsx";
 import { go, hrefOf } from "./route.ts";
 import type { Starter } from "./starters.ts";
 import type { Tools } from "./tools.ts";
+import { useSite } from "./site.ts";
 import { TopBar } from "./top-bar.tsx";
 import { Welcome } from "./welcome.tsx";
 import { useWords } from "./words.ts";
@@ -31,6 +33,7 @@ export interface ChatViewProps {
 
 export function ChatView({ id, title, prompt, onPromptSent, tools, isNew, onBegun, onStarter, onMenu }: ChatViewProps): ReactNode {
   const words = useWords();
+  const { drafts } = useSite();
   const [isDraft] = useState(isNew || prompt !== undefined);
   const talk = useConversation(id, tools, isDraft);
   const isSaid = useRef(false);
@@ -44,6 +47,7 @@ export function ChatView({ id, title, prompt, onPromptSent, tools, isNew, onBegu
   const send = (text: string, files?: readonly FileUIPart[]): void => {
     talk.send(text, files);
     if (isNew) {
+      drafts.move(NEW, id);
       go({ view: "chat", id });
       onBegun();
     }
@@ -57,7 +61,7 @@ export function ChatView({ id, title, prompt, onPromptSent, tools, isNew, onBegu
       </div>
       {!talk.isUnknown && (
         <div className="mx-auto w-full max-w-[660px] shrink-0 px-4 pb-3">
-          <Composer talk={{ ...talk, send }} />
+          <Composer talk={{ ...talk, send }} drafts={drafts} place={isNew ? NEW : id} />
           <FootLine talk={talk} />
         </div>
       )}

@@ -2,9 +2,10 @@
 import type { ThreadPage } from "@farhand/client";
 import { Pencil, Trash2 } from "lucide-react";
 import { type KeyboardEvent, type ReactNode, useState } from "react";
-import { deleteThread, renameThread } from "../server.ts";
+import { type Change, deleteThread, renameThread } from "../server.ts";
 import type { Lists } from "./lists.ts";
 import { go, hrefOf } from "./route.ts";
+import { useSite } from "./site.ts";
 import { iconFor } from "./starters.ts";
 import { fill, useWords, type Words } from "./words.ts";
 
@@ -32,41 +33,66 @@ const SMALL = "grid size-[26px] place-items-center rounded-lg text-muted opacity
 
 export function ThreadItem({ row, isHere, isWaiting, lists }: ThreadItemProps): ReactNode {
   const words = useWords();
+  const { drafts } = useSite();
   const [isRenamed, setRenamed] = useState(false);
+  const [fault, setFault] = useState<{ readonly words: string; readonly again: () => void }>();
   const title = row.title || words.untitled;
-  const remove = async (): Promise<void> => {
-    if (confirm(fill(words.deleteQuestion, { title })) && (await deleteThread(row.id))) {
-      if (isHere) {
-        go({ view: "new" });
-      }
-      lists.forget(row.id);
-      lists.refresh();
+  const attempt = async (change: () => Promise<Change>, notDone: string): Promise<void> => {
+    setFault(undefined);
+    const result = await change();
+    if (result !== "done") {
+      setFault({ words: `${notDone} ${words[REASONS[result]]}`, again: () => void attempt(change, notDone) });
+    }
+    lists.refresh();
+  };
+  const remove = async (): Promise<Change> => {
+    const result = await deleteThread(row.id);
+    if (result !== "done" && result !== "gone") {
+      return result;
+    }
+    if (isHere) {
+      go({ view: "new" });
+    }
+    drafts.forget(row.id);
+    lists.forget(row.id);
+    return "done";
+  };
+  const askToRemove = (): void => {
+    if (confirm(fill(words.deleteQuestion, { title }))) {
+      void attempt(remove, words.notDeleted);
     }
   };
-  const rename = async (next: string): Promise<void> => {
+  const rename = (next: string): void => {
     setRenamed(false);
-    if (next !== "" && next !== row.title && (await renameThread(row.id, next))) {
-      lists.refresh();
+    if (next !== "" && next !== row.title) {
+      void attempt(() => renameThread(row.id, next), words.notRenamed);
     }
   };
   if (isRenamed) {
-    return <li><TitleField title={row.title} onDone={(next) => void rename(next)} /></li>;
+    return <li><TitleField title={row.title} onDone={rename} /></li>;
   }
   const Icon = iconFor(row.title);
   return (
-    <li className="chat group relative">
-      <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} title={title} className={`${ITEM} ${isHere ? "is-here" : ""} py-1 [@media(hover:none)]:pr-15`}>
-        <Icon size={15} className="shrink-0 text-muted" aria-hidden="true" />
-        <span className="title line-clamp-2 min-w-0 flex-1 leading-[1.4] wrap-anywhere">{title}</span>
-        {isWaiting && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber forced-color-adjust-none group-focus-within:opacity-0 group-hover:opacity-0"><span className="sr-only">{words.waitingForYou}</span></span>}
-      </a>
-      <span className="absolute inset-y-0 right-1 flex items-center">
-        <button type="button" aria-label={fill(words.renameChat, { title })} title={words.rename} onClick={() => setRenamed(true)} className={`${SMALL} hover:text-text`}><Pencil size={13} aria-hidden="true" /></button>
-        <button type="button" aria-label={fill(words.deleteChat, { title })} onClick={() => void remove()} className={`${SMALL} hover:text-red`}><Trash2 size={14} aria-hidden="true" /></button>
-      </span>
+    <li>
+      <div className="chat group relative">
+        <a href={hrefOf({ view: "chat", id: row.id })} aria-current={isHere ? "page" : undefined} title={title} className={`${ITEM} ${isHere ? "is-here" : ""} py-1 [@media(hover:none)]:pr-15`}>
+          <Icon size={15} className="shrink-0 text-muted" aria-hidden="true" />
+          <span className="title line-clamp-2 min-w-0 flex-1 leading-[1.4] wrap-anywhere">{title}</span>
+          {isWaiting && <span className="ml-auto size-1.5 shrink-0 rounded-full bg-amber forced-color-adjust-none group-focus-within:opacity-0 group-hover:opacity-0"><span className="sr-only">{words.waitingForYou}</span></span>}
+        </a>
+        <span className="absolute inset-y-0 right-1 flex items-center">
+          <button type="button" aria-label={fill(words.renameChat, { title })} title={words.rename} onClick={() => setRenamed(true)} className={`${SMALL} hover:text-text`}><Pencil size={13} aria-hidden="true" /></button>
+          <button type="button" aria-label={fill(words.deleteChat, { title })} onClick={askToRemove} className={`${SMALL} hover:text-red`}><Trash2 size={14} aria-hidden="true" /></button>
+        </span>
+      </div>
+      {fault !== undefined && (
+        <p role="alert" className="px-2.5 pb-2 text-xs text-red">{fault.words} <button type="button" className="text-text underline underline-offset-2" onClick={fault.again}>{words.tryAgain}</button></p>
+      )}
     </li>
   );
 }
+
+const REASONS = { gone: "chatGone", away: "serverAway", "signed-out": "signInFirst", refused: "refusedLater" } as const satisfies Readonly<Record<Exclude<Change, "done">, keyof Words>>;
 
 function TitleField({ title, onDone }: { title: string; onDone: (title: string) => void }): ReactNode {
   const words = useWords();

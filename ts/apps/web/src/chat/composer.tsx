@@ -1,9 +1,10 @@
 // The message box and the line below it. Disabled while answers are needed; Stop always works.
 import { isNowhere } from "@farhand/react";
 import { ArrowUp, Paperclip, Square } from "lucide-react";
-import { type ClipboardEvent, type FormEvent, type KeyboardEvent, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { type ClipboardEvent, type FormEvent, type KeyboardEvent, lazy, type ReactNode, Suspense, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { useAttachments } from "./attachments.ts";
 import type { Conversation } from "./conversation.ts";
+import type { Drafts } from "./drafts.ts";
 import { IconButton, PLAIN, timeOf, untilLoaded } from "./parts.tsx";
 import { textOf } from "./record.ts";
 import { isUnderWay } from "./run-state.ts";
@@ -13,12 +14,22 @@ const AttachmentList = lazy(async () => ({ default: (await untilLoaded(() => imp
 
 const AT_REST: ReadonlySet<Conversation["state"]> = new Set(["New", "Done"]);
 
-export function Composer({ talk }: { talk: Conversation }): ReactNode {
+interface ComposerProps {
+  readonly talk: Conversation;
+  readonly drafts: Drafts;
+  /** The draft of this chat: one that has not begun has no id yet that a reload would find again. */
+  readonly place: string;
+}
+
+export function Composer({ talk, drafts, place }: ComposerProps): ReactNode {
   const words = useWords();
-  const [text, setText] = useState("");
-  // the person pressed Enter before the answer was complete: the message is sent when it is, and can be edited until then
-  const [isDue, setDue] = useState(false);
-  const files = useAttachments();
+  const { text, isDue } = useSyncExternalStore(drafts.subscribe, () => drafts.get(place));
+  const setText = (written: string): void => drafts.change(place, () => ({ text: written, isDue: false }));
+  // Enter before the answer was over: it is sent by itself then, and can be changed until then
+  const setDue = (due: boolean): void => drafts.change(place, () => ({ isDue: due }));
+  const files = useAttachments(drafts, place);
+  // an answer that was over when the person came back: they decide anew
+  const wasBusy = useRef(false);
   const box = useRef<HTMLTextAreaElement>(null);
   const { needsAnswers } = talk;
   const isBusy = isUnderWay(talk.state) || talk.isStopping;
@@ -45,28 +56,28 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
       setDue(!isEmpty || files.isUploading);
       return;
     }
-    talk.send(text.trim(), files.parts);
+    // first: what stays in the box of a chat that begins with this goes with it
     setText("");
     files.clear();
-    setDue(false);
+    talk.send(text.trim(), files.parts);
   };
   useEffect(() => {
-    if (isDue && !isBusy && !files.isUploading) {
-      AT_REST.has(talk.state) && !files.hasFailed ? send() : setDue(false); // after a failure or a stop, the person decides again
+    wasBusy.current ||= isBusy || files.isUploading;
+    if (isDue && talk.isLoaded && !isBusy && !files.isUploading) {
+      wasBusy.current && AT_REST.has(talk.state) && !files.hasFailed ? send() : setDue(false); // after a failure or a stop the person decides anew
     }
   });
   const { restore } = files;
+  const given = useRef<Conversation["returned"]>(undefined);
   useEffect(() => {
-    if (talk.returned !== undefined) {
-      const message = talk.returned;
-      setText((written) => written || textOf(message));
+    const message = talk.returned;
+    if (message !== undefined && given.current !== message) {
+      given.current = message;
+      // what was written meanwhile stays, below it
+      drafts.change(place, (before) => ({ text: [textOf(message), before.text].filter((each) => each !== "").join("\n\n"), isDue: false }));
       restore(message.parts.filter((part) => part.type === "file"));
     }
-  }, [talk.returned, restore]);
-  const write = (written: string): void => {
-    setText(written);
-    setDue(false);
-  };
+  }, [talk.returned, restore, drafts, place]);
   const keyed = (event: KeyboardEvent): void => {
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
       event.preventDefault();
@@ -86,8 +97,8 @@ export function Composer({ talk }: { talk: Conversation }): ReactNode {
       <div className="flex items-end gap-2">
         <FileButton onFiles={files.add} isOff={needsAnswers} />
         <textarea
-          // not `disabled`: that would take the focus from a person who is typing
-          ref={box} rows={1} value={text} readOnly={needsAnswers} aria-disabled={needsAnswers} aria-label={words.message} onChange={(event) => write(event.target.value)} onKeyDown={keyed} onPaste={pasted}
+          // not disabled: that would take the focus from somebody who is writing here
+          ref={box} rows={1} value={text} readOnly={needsAnswers} aria-disabled={needsAnswers} aria-label={words.message} onChange={(event) => setText(event.target.value)} onKeyDown={keyed} onPaste={pasted}
           placeholder={needsAnswers ? words.answerAbove : words.placeholder}
           className="field-sizing-content max-h-40 min-h-8 flex-1 resize-none bg-transparent py-1.5 outline-none placeholder:text-muted"
         />
@@ -132,6 +143,7 @@ function useDrop(add: (files: Iterable<File>) => void, isOn: boolean): boolean {
     const over = (event: DragEvent): void => {
       if (isOurs(event)) {
         event.preventDefault();
+        event.dataTransfer!.dropEffect = "copy";
         setOver(true);
       }
     };

@@ -1,6 +1,6 @@
 // One chat: AI SDK's `useChat` streams the messages, and the server's record is the truth. Owns when each of them is asked.
 import { useChat } from "@ai-sdk/react";
-import { type Call, type Connection, openable, type RunStatus, type Thread } from "@farhand/client";
+import { type Call, type Connection, openable, randomId, type RunStatus, type Thread } from "@farhand/client";
 import { LiveTransport } from "@farhand/ai-sdk";
 import { type CardHost, type CardView, isAskedElsewhere, isWaiting, useMemory, useNow, viewOf } from "@farhand/react";
 import type { FileUIPart, UIMessage } from "ai";
@@ -13,6 +13,7 @@ import { type Chat, posting, type Posts, useRecord, withoutRetelling } from "./r
 import { useCardConnection, useHands, useSite } from "./site.ts";
 import { firstDeadline, isParked, type RunState, stateOf } from "./run-state.ts";
 import type { Tools } from "./tools.ts";
+import { useUnsent } from "./unsent.ts";
 
 export interface Conversation {
   readonly id: string;
@@ -90,12 +91,29 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   const isLate = wish.isLate || (isStopping && connection.state === "lost");
   const returned = useLettingGo(isLate, chat, calls);
   const refused = useSignedOut(chat, record);
+  useEffect(() => {
+    if (refused !== undefined || returned !== undefined) {
+      // it is in the message box again
+      site.drafts.keepUnsent(id, undefined);
+    }
+  }, [site, id, refused, returned]);
   const post = (begin: () => Promise<void>): void => {
     setStopped(false);
     void posting(posts, begin()).then(sync);
   };
-  const send = (text: string, files: readonly FileUIPart[] = []): void => post(() => chat.sendMessage({ text, files: [...files] }));
-  // after Stop, the person is not asked any more
+  /** Kept until the server has it: by its id it knows a message that it is sent twice. */
+  const say = (parts: UIMessage["parts"], messageId: string = randomId()): Promise<void> => {
+    site.drafts.keepUnsent(id, { id: messageId, parts, at: Date.now() });
+    return chat.sendMessage({ id: messageId, role: "user", parts });
+  };
+  const send = (text: string, files: readonly FileUIPart[] = []): void => post(() => say([...files, { type: "text", text }]));
+  const edit = (message: UIMessage, text: string): void => {
+    const parts = editedParts(message, text);
+    site.drafts.keepUnsent(id, { id: message.id, parts, at: Date.now(), isEdit: true });
+    post(() => chat.sendMessage({ parts, messageId: message.id }));
+  };
+  const unsent = useUnsent(id, chat, { record: current, isUnknown, wasStopped, again: ({ id: messageId, parts }) => post(() => say(parts, messageId)) });
+  // whoever has said stop is not asked any more
   const cards = isStopping ? [] : [...views.values()];
   const hasWaiting = cards.some(isWaiting);
   const ofCards = useCardConnection(connection);
@@ -131,9 +149,9 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     host,
     isStopping,
     stopIsLate: isLate,
-    returned: refused ?? returned,
+    returned: refused ?? returned ?? unsent.returned,
     runId: record?.runId ?? messages.findLast(({ role }) => role === "assistant")?.id,
-    isUnknown,
+    isUnknown: isUnknown && !unsent.isLeft,
     state,
     needsAnswers: hasWaiting || state === "Waiting for you" || state === "Parked",
     error: isOpen ? undefined : errorOf(current, chat.error),
@@ -141,12 +159,12 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     isLoaded,
     send,
     regenerate: isAtRest ? () => post(() => chat.regenerate()) : undefined,
-    edit: isAtRest ? (message, text) => post(() => chat.sendMessage({ parts: editedParts(message, text), messageId: message.id })) : undefined,
+    edit: isAtRest ? edit : undefined,
     stop: () => {
       setStopped(true);
       site.stops.wish(id);
     },
-    tryAgain: () => post(() => again(chat)),
+    tryAgain: () => post(() => again(chat, say)),
     pullThePlug: isAtRest || state === "New" || connection.state === "lost" ? undefined : () => CONNECTION.pullThePlug(),
   };
 }
@@ -277,12 +295,12 @@ function titleOf(messages: readonly UIMessage[]): string {
   return text ?? "";
 }
 
-/** Generates the last answer again; a message without an answer is sent again. */
-function again({ messages, setMessages, sendMessage, regenerate }: Chat): Promise<void> {
+/** The last answer once more; a message that never got one is said once more. */
+function again({ messages, setMessages, regenerate }: Chat, say: (parts: UIMessage["parts"]) => Promise<void>): Promise<void> {
   const last = messages.at(-1);
   if (last?.role !== "user") {
     return regenerate();
   }
   setMessages(messages.slice(0, -1));
-  return sendMessage({ parts: last.parts });
+  return say(last.parts);
 }

@@ -2,6 +2,7 @@
 import type { OpenCall, ThreadPage } from "@farhand/client";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { askInbox, askThreads } from "../server.ts";
+import { isQuestion } from "./question.ts";
 import { useSite } from "./site.ts";
 
 type Rows = ThreadPage["threads"];
@@ -12,8 +13,8 @@ export interface Lists {
   readonly inbox: readonly OpenCall[];
   readonly isLoaded: boolean;
   readonly refresh: () => void;
-  /** Loads older chats; undefined if there are none. */
-  readonly more: (() => void) | undefined;
+  /** Older chats, if there are any. */
+  readonly more: (() => Promise<void>) | undefined;
   readonly forget: (id: string) => void;
 }
 
@@ -57,12 +58,7 @@ export function useLists(): Lists {
     return () => ends.forEach((end) => end());
   }, [site, load, refresh]);
   const forget = useCallback((id: string) => setThreads((before) => before.filter((row) => row.id !== id)), []);
-  return { threads, inbox, isLoaded, refresh, more: next === undefined ? undefined : () => void more(), forget };
-}
-
-/** Whether a person has to answer it, and not a program or the server. */
-export function isQuestion({ phase, executor }: OpenCall): boolean {
-  return phase === "asking" || executor === "frontend";
+  return { threads, inbox, isLoaded, refresh, more: next === undefined ? undefined : more, forget };
 }
 
 /** The newer rows, followed by older ones that are not among them. */

@@ -67,7 +67,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
   const id = route.view === "chat" ? route.id : draft.id;
   const title = lists.threads.find((row) => row.id === id)?.title;
   const place = route.view === "inbox" ? words.inbox : route.view === "new" ? "" : (title ?? "");
-  useAttention(lists.inbox, place, about?.title ?? "farhand");
+  useAttention(lists.isLoaded ? lists.inbox : undefined, place, about?.title ?? "farhand");
   return (
     <div className="flex h-full overflow-hidden">
       <Drawer side="left" label={words.chats} isOpen={isMenuOpen} onClose={() => setMenuOpen(false)}>

@@ -1,6 +1,7 @@
-// The state of a chat's run in one word, from the server's record and the cards on this page. Pure.
-import type { OpenCall, Thread } from "@farhand/client";
+// How a chat's run stands, in a word: out of the server's record and of the cards that this page shows. Pure.
+import type { Thread } from "@farhand/client";
 import { type CardView, isWaiting } from "@farhand/react";
+import { isQuestion } from "./question.ts";
 import type { Words } from "./words.ts";
 
 export type RunState = "New" | "Thinking" | "Running" | "Waiting for you" | "Parked" | "Done" | "Stopped" | "Failed";
@@ -63,11 +64,7 @@ function isAsked(record: Thread | undefined, { isOpen, cards }: Signs): boolean 
     return true;
   }
   const shown = new Set(cards.map(({ call }) => call.id));
-  return !isOpen && record?.state === "waiting" && record.openCalls.some((call) => !shown.has(call.callId) && isForThePerson(call));
-}
-
-function isForThePerson({ phase, executor }: OpenCall): boolean {
-  return phase === "asking" || (phase === "ready" && executor === "frontend");
+  return !isOpen && record?.state === "waiting" && record.openCalls.some((call) => !shown.has(call.callId) && isQuestion(call));
 }
 
 const SHORT_MS = 600_000;

@@ -1,13 +1,13 @@
 // The list of chats, and links to the other views.
 import { Bell, BellOff, BellRing, ChartNoAxesGantt, Inbox, Monitor, Moon, Plug, Plus, Search, Sun } from "lucide-react";
-import { type ReactNode, useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
 import { askThreads, SIGN_IN } from "../server.ts";
 import { Brand } from "../theme/brand.tsx";
 import { logoOf, useAbout } from "./about.ts";
 import { useNotify } from "./attention.ts";
 import { Group, groupsOf, ITEM, type Row, ThreadItem } from "./chats.tsx";
-import type { Lists } from "./lists.ts";
+import { type Lists, withOlder } from "./lists.ts";
 import { IconButton } from "./parts.tsx";
 import { hrefOf, type Route } from "./route.ts";
 import { iconFor, type Starter } from "./starters.ts";
@@ -28,7 +28,8 @@ export function Sidebar({ route, lists, starters, onStarter }: SidebarProps): Re
   const logo = about === undefined ? undefined : logoOf(about);
   const [query, setQuery] = useState("");
   const found = useSearch(query.trim(), lists.threads);
-  const rows = found ?? lists.threads;
+  const rows = found?.rows ?? lists.threads;
+  const more = found === undefined ? lists.more : found.more;
   const waiting = new Set(lists.inbox.map(({ threadId }) => threadId));
   return (
     <nav aria-label={words.chats} className="flex h-full flex-col overflow-hidden">
@@ -55,8 +56,8 @@ export function Sidebar({ route, lists, starters, onStarter }: SidebarProps): Re
             {each.map((row) => <ThreadItem key={row.id} row={row} isHere={route.view === "chat" && route.id === row.id} isWaiting={waiting.has(row.id)} lists={lists} />)}
           </Group>
         ))}
-        {found?.length === 0 && <p role="status" className="px-2.5 pt-5 text-[13px] text-muted">{words.noMatches}</p>}
-        {found === undefined && lists.more !== undefined && <Older onSeen={lists.more} />}
+        {found?.rows.length === 0 && <p role="status" className="px-2.5 pt-5 text-[13px] text-muted">{words.noMatches}</p>}
+        {more !== undefined && <Older onSeen={more} />}
         {starters.length > 0 && (
           <Group name={words.tryOne}>
             {starters.map((starter) => {
@@ -100,9 +101,18 @@ function Item({ href, icon, children, isHere = false, badge = 0 }: ItemProps): R
 
 const SEARCH_MS = 200;
 
-/** The found chats; undefined without a search. The server searches, since it knows all chats. */
-function useSearch(query: string, threads: readonly Row[]): readonly Row[] | undefined {
-  const [found, setFound] = useState<readonly Row[]>();
+interface Found {
+  readonly rows: readonly Row[];
+  readonly more: (() => Promise<void>) | undefined;
+}
+
+/** Undefined while nothing is searched for. The search itself is the server's: it knows every chat. */
+function useSearch(query: string, threads: readonly Row[]): Found | undefined {
+  const [found, setFound] = useState<{ readonly query: string; readonly rows: readonly Row[]; readonly next: string | undefined }>();
+  const shown = useRef({ query, count: 0 });
+  if (shown.current.query !== query) {
+    shown.current = { query, count: 0 };
+  }
   useEffect(() => {
     if (query === "") {
       setFound(undefined);
@@ -110,10 +120,18 @@ function useSearch(query: string, threads: readonly Row[]): readonly Row[] | und
     }
     let isCurrent = true;
     const search = async (): Promise<void> => {
-      const page = await askThreads({ words: query });
-      if (isCurrent && typeof page !== "string") {
-        setFound(page.threads);
-      }
+      let rows: readonly Row[] = [];
+      let next: string | undefined;
+      // as far as somebody has scrolled
+      do {
+        const page = await askThreads({ words: query, after: next });
+        if (!isCurrent || typeof page === "string") {
+          return;
+        }
+        rows = withOlder(rows, page.threads);
+        next = page.next;
+      } while (next !== undefined && rows.length < shown.current.count);
+      setFound({ query, rows, next });
     };
     const timer = setTimeout(() => void search(), SEARCH_MS);
     return () => {
@@ -122,21 +140,34 @@ function useSearch(query: string, threads: readonly Row[]): readonly Row[] | und
     };
     // search again after a chat was renamed, deleted or used
   }, [query, threads]);
-  return query === "" ? undefined : found;
+  const next = found?.query === query ? found.next : undefined;
+  const more = useCallback(async () => {
+    const page = await askThreads({ words: query, after: next });
+    if (typeof page !== "string") {
+      setFound((before) => {
+        if (before?.query !== query || before.next !== next) {
+          return before;
+        }
+        const rows = withOlder(before.rows, page.threads);
+        shown.current = { query, count: rows.length };
+        return { query, rows, next: page.next };
+      });
+    }
+  }, [query, next]);
+  return query === "" || found === undefined ? undefined : { rows: found.rows, more: next === undefined ? undefined : more };
 }
 
-/** Loads older chats when the end of the list becomes visible. */
-function Older({ onSeen }: { onSeen: () => void }): ReactNode {
+/** At the end of the list: what is older is asked for when somebody gets there. */
+function Older({ onSeen }: { onSeen: () => unknown }): ReactNode {
   const words = useWords();
   const button = useRef<HTMLButtonElement>(null);
-  const latest = useRef(onSeen);
-  latest.current = onSeen;
   useEffect(() => {
-    const watcher = new IntersectionObserver((seen) => seen.some(({ isIntersecting }) => isIntersecting) && latest.current());
+    // anew for each page: the next one is asked for if the end is still in sight
+    const watcher = new IntersectionObserver((seen) => void (seen.some(({ isIntersecting }) => isIntersecting) && onSeen()));
     button.current !== null && watcher.observe(button.current);
     return () => watcher.disconnect();
   }, [onSeen]);
-  return <button ref={button} type="button" className="mx-2.5 mt-3 text-[13px] text-muted underline underline-offset-2" onClick={onSeen}>{words.olderChats}</button>;
+  return <button ref={button} type="button" className="mx-2.5 mt-3 text-[13px] text-muted underline underline-offset-2" onClick={() => void onSeen()}>{words.olderChats}</button>;
 }
 
 const THEMES = { system: [Monitor, "themeSystem"], light: [Sun, "themeLight"], dark: [Moon, "themeDark"] } as const;

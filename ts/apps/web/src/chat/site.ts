@@ -6,12 +6,15 @@ import { BASE } from "../base.ts";
 import { CONNECTION } from "../connection.ts";
 import { Feed } from "../feed.ts";
 import { HTTP, SIGN_IN } from "../server.ts";
+import { storageOf } from "../storage.ts";
+import { Drafts } from "./drafts.ts";
 import { Stops } from "./stop-requests.ts";
 
 export class Site {
   readonly hands: FarHands;
-  readonly stops = new Stops(sessionStorage);
-  /** Set by the view that shows pages beside the chat. */
+  readonly stops = new Stops(storageOf("sessionStorage"));
+  readonly drafts = new Drafts(storageOf("sessionStorage"));
+  /** Set by whoever shows pages beside the chat. */
   openPage: ((url: URL) => string) | undefined;
   /** The server was reached at least once: before that, no connection can be lost. */
   wasLive = false;
@@ -22,12 +25,13 @@ export class Site {
     feed.listen(() => this.stops.retryNow());
     feed.watch(() => (this.wasLive ||= feed.isLive));
     SIGN_IN.subscribe(() => SIGN_IN.isOut || this.#forgetRefusals());
+    const storage = storageOf("sessionStorage");
     this.hands = new FarHands({
       url: BASE,
       fetch: SIGN_IN.fetch,
       handlers: { open_url: (input: { url: string }) => this.#open(input.url) },
       onUnknown: "card",
-      storage: sessionStorage,
+      ...(storage === undefined ? {} : { storage }),
       onReceipt: () => this.#receipts.forEach((listener) => listener()),
     });
   }

@@ -1,6 +1,7 @@
 // Requests to stop. Owns each one until the server has confirmed it, even across a reload, so that nobody has to press Stop twice.
 import { type AnswerStorage, backOff, Timers } from "@farhand/client";
 import { stopRun } from "../server.ts";
+import { keep, keysIn } from "../storage.ts";
 
 const PREFIX = "farhand:stop:";
 
@@ -10,14 +11,13 @@ export class Stops {
   readonly #listeners = new Set<() => void>();
   readonly #timers = new Timers();
 
-  constructor(private readonly storage: AnswerStorage, private readonly tell: (id: string) => Promise<boolean> = stopRun) {
-    const keys = Array.from({ length: storage.length }, (_, index) => storage.key(index) ?? "");
-    keys.filter((key) => key.startsWith(PREFIX)).forEach((key) => this.wish(key.slice(PREFIX.length)));
+  constructor(private readonly storage: AnswerStorage | undefined, private readonly tell: (id: string) => Promise<boolean> = stopRun) {
+    keysIn(storage, PREFIX).forEach((key) => this.wish(key.slice(PREFIX.length)));
   }
 
   wish(id: string): void {
     if (!this.#wishes.has(id)) {
-      this.storage.setItem(PREFIX + id, "");
+      keep(this.storage, PREFIX + id, "");
       this.#wishes.set(id, { isLate: false });
       void this.#send(id, 0);
       this.#changed();
@@ -46,7 +46,7 @@ export class Stops {
   async #send(id: string, attempt: number): Promise<void> {
     if (await this.tell(id)) {
       this.#wishes.delete(id);
-      this.storage.removeItem(PREFIX + id);
+      keep(this.storage, PREFIX + id, undefined);
     } else {
       this.#wishes.set(id, { isLate: true });
       this.#timers.set(id, backOff(attempt), () => void this.#send(id, attempt + 1));

@@ -1,5 +1,6 @@
 // Light, dark, or the system's theme: the person's choice, stored in this browser.
 import { useSyncExternalStore } from "react";
+import { choiceOf, choose as keepChoice } from "../storage.ts";
 
 export type Theme = "system" | "light" | "dark";
 
@@ -8,11 +9,7 @@ const ORDER: readonly Theme[] = ["system", "light", "dark"];
 const listeners = new Set<() => void>();
 
 export function currentTheme(): Theme {
-  try {
-    return ORDER.find((each) => each === localStorage.getItem(KEPT)) ?? "system";
-  } catch {
-    return "system";
-  }
+  return ORDER.find((each) => each === choiceOf(KEPT)) ?? "system";
 }
 
 /** Before the first paint, and when it is changed in another tab. */
@@ -27,11 +24,7 @@ export function useTheme(): [Theme, () => void] {
 }
 
 function choose(theme: Theme): void {
-  try {
-    theme === "system" ? localStorage.removeItem(KEPT) : localStorage.setItem(KEPT, theme);
-  } catch {
-    return;
-  }
+  keepChoice(KEPT, theme === "system" ? undefined : theme);
   apply();
 }
 

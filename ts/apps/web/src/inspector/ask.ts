@@ -1,9 +1,8 @@
 // The Inspector's requests to the server, and the hook that repeats a request when something has happened.
 import type { InspectedReceipt, InspectedRerun } from "@farhand/protocol";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { BASE } from "../base.ts";
 import { Feed } from "../feed.ts";
-import { HTTP } from "../server.ts";
+import { HTTP, SIGN_IN } from "../server.ts";
 
 export const feed = new Feed(HTTP);
 
@@ -24,12 +23,14 @@ export function useAsked<T>(path: string | undefined, everyMs?: number): { answe
     void ask<T>(path).then((answer) => {
       // ignore a slow response to an older request
       if (number === asked.current) {
-        setKept((before) => (answer.state === "away" && before.path === path && before.answer.state === "here" ? before : { path, answer }));
+        setKept((before) => ((answer.state === "away" || SIGN_IN.isOut) && before.path === path && before.answer.state === "here" ? before : { path, answer }));
       }
     });
   }, [path]);
   useEffect(again, [again]);
   useEffect(() => whenever(again), [again]);
+  // what was refused to somebody who was signed out is there for whoever has signed in
+  useEffect(() => SIGN_IN.subscribe(() => SIGN_IN.isOut || again()), [again]);
   useEffect(() => {
     const timer = everyMs === undefined ? undefined : setInterval(again, everyMs);
     return () => clearInterval(timer);
@@ -56,7 +57,7 @@ export function whenever(look: () => void): () => void {
 
 async function ask<T>(path: string): Promise<Answer<T>> {
   try {
-    const response = await fetch(`${BASE}/api/inspect${path}`);
+    const response = await HTTP.fetch(`${HTTP.url}/api/inspect${path}`);
     if (response.ok) {
       return { state: "here", value: (await response.json()) as T };
     }
@@ -86,7 +87,7 @@ export async function beginRerun(runId: string, body: object): Promise<Inspected
 
 async function post(path: string, value: object): Promise<{ body: unknown }> {
   try {
-    const response = await fetch(BASE + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) });
+    const response = await HTTP.fetch(HTTP.url + path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(value) });
     return { body: await response.json() };
   } catch {
     return { body: undefined };

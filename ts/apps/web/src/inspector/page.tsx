@@ -4,6 +4,9 @@ import { ChartNoAxesGantt, CodeXml, Inbox, List, type LucideIcon, Plug } from "l
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
 import { Pill } from "../chat/parts.tsx";
+import { isQuestion } from "../chat/question.ts";
+import { SignedOut } from "../chat/signed-out.tsx";
+import { SIGN_IN } from "../server.ts";
 import { Brand } from "../theme/brand.tsx";
 import { feed, useAsked } from "./ask.ts";
 import { Missing, Nothing } from "./elements.tsx";
@@ -27,9 +30,11 @@ const WHILE_RUNNING_MS = 1_000;
 
 export function InspectorPage(): ReactNode {
   const route = useRoute();
+  const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
   return (
     <div className="flex h-full flex-col">
       <TopBar tab={route.tab} />
+      {isOut && <SignedOut />}
       {route.tab === "runs" ? <Runs route={route} /> : <Other tab={route.tab} />}
     </div>
   );
@@ -37,9 +42,10 @@ export function InspectorPage(): ReactNode {
 
 function TopBar({ tab }: { tab: Tab }): ReactNode {
   const isLive = useSyncExternalStore(feed.watch, () => feed.isLive);
+  const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
   const { answer } = useAsked<InspectedServer>("");
   const waiting = useAsked<{ readonly calls: readonly InspectedWaiting[] }>("/inbox").answer;
-  const open = waiting.state === "here" ? waiting.value.calls.length : 0;
+  const open = waiting.state === "here" ? waiting.value.calls.filter(isQuestion).length : 0;
   return (
     <header className="flex h-[50px] shrink-0 items-stretch gap-x-5 overflow-x-auto border-b border-line bg-surface px-4 lg:px-[18px]">
       <a href={`${BASE}/`} aria-label="farhand, the chat" className="flex shrink-0 items-center no-underline max-[620px]:w-6 max-[620px]:overflow-hidden"><Brand /></a>
@@ -50,13 +56,13 @@ function TopBar({ tab }: { tab: Tab }): ReactNode {
           return (
             <a key={each} href={hrefOf({ tab: each })} aria-current={each === tab ? "page" : undefined} className={`inline-flex items-center gap-2 px-2.5 no-underline ${look}`}>
               <Icon size={14} aria-hidden="true" /> <span className="max-[620px]:sr-only">{words}</span>
-              {each === "inbox" && open > 0 && <span className="rounded-full bg-amber-tint px-1.5 text-xs font-semibold text-amber">{open}<span className="sr-only"> open questions</span></span>}
+              {each === "inbox" && open > 0 && <span className="rounded-full bg-amber-tint px-1.5 text-xs font-semibold text-amber">{open}<span className="sr-only"> open question{open === 1 ? "" : "s"}</span></span>}
             </a>
           );
         })}
       </nav>
       <span className="ml-auto flex items-center gap-2.5">
-        {isLive ? <Pill tone="green" dot>Live</Pill> : <Pill tone="amber" dot>Connecting</Pill>}
+        {isOut ? <Pill tone="amber" dot>Signed out</Pill> : isLive ? <Pill tone="green" dot>Live</Pill> : <Pill tone="amber" dot>Connecting</Pill>}
         {answer.state === "here" && <span className="hidden rounded-full bg-grey-tint px-3 py-1 text-xs whitespace-nowrap text-muted min-[900px]:inline">{answer.value.subject}, {location.host}</span>}
       </span>
     </header>

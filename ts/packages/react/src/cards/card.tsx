@@ -175,12 +175,15 @@ function NoClient({ view, client, since }: { view: CardView; client: string; sin
 }
 
 function TimedOut({ view, afterSec }: { view: CardView; afterSec: number | undefined }): ReactNode {
-  const { say } = useCardHost();
+  const { say, cards } = useCardHost();
   const words = useWords();
+  // a new message ends the questions that are open
+  const isFirst = cards.every(({ call, state }) => call.phase === "settled" || state.name === "timed-out");
   const actions = (
     <>
-      {say !== undefined && <Button onClick={() => say(words.askAgainMessage)}>{words.askAgain}</Button>}
+      {say !== undefined && <Button disabled={!isFirst} onClick={() => say(words.askAgainMessage)}>{words.askAgain}</Button>}
       <OpenForGood view={view} />
+      {say !== undefined && !isFirst && <p className="fh-context">{words.askAgainLater}</p>}
     </>
   );
   return <Frame view={view} title={words.timedOutTitle(questionOf(view, words))} context={lateWords(afterSec, words)} actions={actions}><Typed view={view} /></Frame>;

@@ -16,6 +16,7 @@ interface Sending {
   readonly share: number | undefined;
   readonly fault: string | undefined;
   readonly send: (file: File) => void;
+  readonly cancel: () => void;
 }
 
 function useUpload(view: CardView): Sending {
@@ -23,15 +24,21 @@ function useUpload(view: CardView): Sending {
   const { answer } = useAnswer(view);
   const [share, setShare] = useState<number>();
   const [fault, setFault] = useState<string>();
+  const gone = useRef<AbortController>(undefined);
   const send = (file: File): void => {
+    const { signal } = (gone.current = new AbortController());
     setFault(undefined);
     setShare(0);
-    upload(http, file, setShare).then(answer, (error: Error) => {
+    upload(http, file, setShare, signal).then(answer, (error: Error) => {
       setShare(undefined);
       setFault(error.message);
     });
   };
-  return { share, fault, send };
+  const cancel = (): void => {
+    gone.current?.abort();
+    setShare(undefined);
+  };
+  return { share, fault, send, cancel };
 }
 
 /** The server's size limit, once it is known. */
@@ -45,7 +52,7 @@ function useLimit(): number | undefined {
 export function FileCard({ view }: Card): ReactNode {
   const { isOff, skip } = useAnswer(view);
   const words = useWords();
-  const { share, fault, send } = useUpload(view);
+  const { share, fault, send, cancel } = useUpload(view);
   const limit = useLimit();
   const isBusy = isOff || share !== undefined;
   const drop = (event: DragEvent): void => {
@@ -58,7 +65,7 @@ export function FileCard({ view }: Card): ReactNode {
   const actions = (
     <>
       <Chooser isOff={isBusy} look="main" onFile={send} />
-      <Button look="quiet" disabled={isBusy} onClick={skip}>{words.skip}</Button>
+      <SkipOrCancel isOff={isOff} skip={skip} cancel={share === undefined ? undefined : cancel} />
     </>
   );
   return (
@@ -69,6 +76,14 @@ export function FileCard({ view }: Card): ReactNode {
       </div>
     </Frame>
   );
+}
+
+/** A file that is on its way can be taken back; then there is the question again. */
+function SkipOrCancel({ isOff, skip, cancel }: { isOff: boolean; skip: () => void; cancel: (() => void) | undefined }): ReactNode {
+  const words = useWords();
+  const name = cancel === undefined ? words.skip : words.cancel;
+  // one of them each: a press that began on the other is none on this one
+  return <Button key={name} look="quiet" disabled={isOff} onClick={cancel ?? skip}>{name}</Button>;
 }
 
 function Progress({ share }: { share: number }): ReactNode {
@@ -105,7 +120,7 @@ function Chooser({ isOff, look, onFile, accept }: ChooserProps): ReactNode {
 export function PhotoCard({ view }: Card): ReactNode {
   const { isOff, skip } = useAnswer(view);
   const words = useWords();
-  const { share, fault, send } = useUpload(view);
+  const { share, fault, send, cancel } = useUpload(view);
   const camera = useCamera(view);
   const isBusy = isOff || share !== undefined;
   const { photo } = camera;
@@ -124,7 +139,7 @@ export function PhotoCard({ view }: Card): ReactNode {
         <Button look="main" disabled={isBusy || camera.isStarting} onClick={camera.start}>{camera.fault === undefined ? words.takePhoto : words.tryAgain}</Button>
       )}
       <Chooser isOff={isBusy} look="quiet" accept="image/*" onFile={send} />
-      <Button look="quiet" disabled={isBusy} onClick={skip}>{words.skip}</Button>
+      <SkipOrCancel isOff={isOff} skip={skip} cancel={share === undefined ? undefined : cancel} />
     </>
   );
   const isBlocked = camera.fault === "cameraBlocked";
