@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from farhand.core.principal import Owner
 from farhand.core.thread import printable
 from farhand.errors import BadSetting
 
@@ -80,6 +81,9 @@ class Branding(Struct, frozen=True, kw_only=True):
     """HTML pages without scripts, by path: for a demonstration without the internet."""
     on_served: Callable[[str], None] | None = None
     """Called with the URL once the server has a port."""
+    on_visited: Callable[[Owner, str], None] | None = None
+    """Called with the person and the URL by which they reach the server, whenever a page of theirs is loaded:
+    a server may have several names."""
 
 
 def make_branding(

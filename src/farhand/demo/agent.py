@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from farhand import Agent, Toolbox
+from farhand import Agent, Context, Toolbox
 from farhand.demo import lamp
 from farhand.demo.browser import FRONTEND_TOOLS
 from farhand.demo.question_repeater import QuestionRepeater
@@ -69,7 +69,7 @@ def get_current_weather(location: str) -> dict[str, str | int]:
 
 
 @toolbox.tool(needs_approval=True, title="Delete {path}", summary="{deleted} is gone")
-def delete_file(path: str) -> dict[str, str]:
+def delete_file(path: str, context: Context) -> dict[str, str]:
     """Delete one file of the demo's scratch folder. A person is asked first.
 
     Args:
@@ -78,7 +78,9 @@ def delete_file(path: str) -> dict[str, str]:
     Returns:
         deleted, the name of the file that is gone.
     """
-    return {"deleted": scratch().delete(path)}
+    folder = scratch()
+    folder.enter(context.thread_id)
+    return {"deleted": folder.delete(path)}
 
 
 def demo_agent(model: str | Model = "scripted") -> Agent:
@@ -94,7 +96,11 @@ def demo_agent(model: str | Model = "scripted") -> Agent:
         chat_title=lambda text: _TITLES.get(text, ""),
     )
     shown = replace(
-        demo.spec.branding, is_demo=True, pages={lamp.FORM_PATH: lamp.show_form}, on_served=lamp.set_address
+        demo.spec.branding,
+        is_demo=True,
+        pages={lamp.FORM_PATH: lamp.show_form},
+        on_served=lamp.set_address,
+        on_visited=lamp.note_visit,
     )
     demo.spec = dataclasses.replace(demo.spec, branding=shown)
     return demo

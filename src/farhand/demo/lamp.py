@@ -3,21 +3,23 @@ page of the demo's own server. Nothing leaves the machine."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from html import escape
 from importlib.resources import files
 from string import Template
 from typing import Protocol
 
-from farhand import Toolbox, tool
+from farhand import Context, Toolbox, tool
 from farhand.demo.browser import PickedFile, describe_file
 
 FORM_PATH = "/demo/lamp-report"
 FORM_PAGE = Template(files("farhand.demo").joinpath("lamp_report.html").read_text(encoding="utf-8"))
 FIELD_CHARS = 120
+MOST_VISITORS = 1_000
 
 toolbox = Toolbox()
 _server = ["http://127.0.0.1:8787"]
+_visits: dict[Hashable, str] = {}
 
 
 class Photo(Protocol):
@@ -60,8 +62,20 @@ def set_address(address: str) -> None:
     _server[0] = address.rstrip("/")
 
 
+def note_visit(person: Hashable, address: str) -> None:
+    """Notes by which of the server's names somebody reaches it.
+
+    Under another name the browser would not show the form beside the chat, and not send the cookie with which
+    the form gets its photo.
+    """
+    _visits.pop(person, None)
+    if len(_visits) >= MOST_VISITORS:
+        del _visits[next(iter(_visits))]
+    _visits[person] = address
+
+
 @toolbox.tool(idempotent=True, title="Find the lamp owner", summary="{name}")
-def find_lamp_owner(street: str) -> dict[str, str]:
+def find_lamp_owner(street: str, context: Context) -> dict[str, str]:
     """Find out who maintains the street lamps of a street.
 
     Args:
@@ -73,7 +87,7 @@ def find_lamp_owner(street: str) -> dict[str, str]:
     return {
         "name": "Northgate Council, lighting team",
         "email": "lighting@northgate.example",
-        "form": f"{_server[0]}{FORM_PATH}",
+        "form": f"{_visits.get(context.owner, _server[0])}{FORM_PATH}",
     }
 
 

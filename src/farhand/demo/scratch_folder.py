@@ -12,6 +12,7 @@ from pathlib import Path
 from farhand import ToolFailed
 
 FOLDER_VARIABLE = "FARHAND_DEMO_FOLDER"
+MOST_CHATS = 1_000
 
 SAMPLES = {
     "old-draft.txt": "Dear all, this draft was never finished.\n",
@@ -31,12 +32,28 @@ class CannotDelete(ToolFailed):
 
 
 class Scratch:
-    """A folder with a few sample files, which are created only if the folder is new or empty."""
+    """A folder with a few sample files, if it holds nothing else.
+
+    Those that were deleted are restored for the next chat, so that everyone who tries the demo has something
+    to delete.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder.resolve(strict=True)
-        if not any(self.folder.iterdir()):
+        self._is_ours = all(map(self._is_sample, self._names()))
+        self._chats: dict[str, None] = {}
+        self._lock = threading.Lock()
+        self._fill()
+
+    def enter(self, chat: str) -> None:
+        """Restores the samples for a chat that deletes its first file."""
+        with self._lock:
+            if chat in self._chats:
+                return
+            if len(self._chats) >= MOST_CHATS:
+                del self._chats[next(iter(self._chats))]
+            self._chats[chat] = None
             self._fill()
 
     def delete(self, path: str) -> str:
@@ -55,8 +72,13 @@ class Scratch:
 
     def files(self) -> list[str]:
         """The names of all files, sorted."""
-        found = (each for each in self.folder.rglob("*") if each.is_file() and not each.is_symlink())
-        return sorted(each.relative_to(self.folder).as_posix() for each in found)
+        return sorted(self._names(only_files=True))
+
+    def _names(self, *, only_files: bool = False) -> list[str]:
+        """Of everything that is no folder; links are no files."""
+        found = [each for each in self.folder.rglob("*") if each.is_symlink() or not each.is_dir()]
+        kept = [each for each in found if not only_files or (each.is_file() and not each.is_symlink())]
+        return [each.relative_to(self.folder).as_posix() for each in kept]
 
     def _inside(self, path: str) -> Path:
         if not path.strip() or "\0" in path:
@@ -70,11 +92,17 @@ class Scratch:
             raise CannotDelete(f"{path!r} is or contains a symbolic link, which this tool does not follow")
         return asked
 
+    def _is_sample(self, name: str) -> bool:
+        target = self.folder / name
+        is_file = name in SAMPLES and target.is_file() and not target.is_symlink()
+        return is_file and target.read_bytes() == SAMPLES[name].encode()
+
     def _fill(self) -> None:
-        for name, text in SAMPLES.items():
+        for name, text in SAMPLES.items() if self._is_ours else ():
             target = self.folder / name
-            target.parent.mkdir(exist_ok=True)
-            target.write_text(text, encoding="utf-8")
+            if not target.exists():
+                target.parent.mkdir(exist_ok=True)
+                target.write_text(text, encoding="utf-8")
 
     def _listing(self) -> str:
         names = self.files()

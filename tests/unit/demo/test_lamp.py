@@ -4,30 +4,40 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
 
 from farhand import create_app
 from farhand.agent.branding import ShownImage
 from farhand.core.outcome import Success
+from farhand.core.principal import Owner, Principal
 from farhand.demo import lamp
 from farhand.demo.agent import demo_agent
 from farhand.demo.browser import describe_file, describe_page
+from farhand.testing import acting_for
 from tests.requirement import requirement
 from tests.unit.server.asgi_requests import ask, visit
 
 
 @pytest.fixture(autouse=True)
-def _address() -> None:
+def _address() -> Iterator[None]:
     lamp.set_address("http://127.0.0.1:4321/")
+    yield
+    lamp._visits.clear()
+
+
+async def form_for(owner: Owner) -> object:
+    with acting_for(owner):
+        found = await lamp.toolbox.execute("find_lamp_owner", {"street": "Mill Lane"})
+    assert isinstance(found, Success)
+    assert isinstance(found.output, dict)
+    return found.output["form"]
 
 
 @requirement("demo:offline")
 async def test_the_form_is_a_page_of_the_demo_s_own_server() -> None:
-    found = await lamp.toolbox.execute("find_lamp_owner", {"street": "Mill Lane"})
-    assert isinstance(found, Success)
-    assert isinstance(found.output, dict)
-    assert found.output["form"] == "http://127.0.0.1:4321/demo/lamp-report"
+    assert await form_for(Owner("demo", "ada")) == "http://127.0.0.1:4321/demo/lamp-report"
     app = create_app(demo_agent(), store="memory:")
     await app.start()
     try:
@@ -39,6 +49,33 @@ async def test_the_form_is_a_page_of_the_demo_s_own_server() -> None:
     finally:
         await app.drain()
         await app.stop()
+
+
+@requirement("demo:offline")
+async def test_the_form_opens_under_the_name_by_which_somebody_reaches_the_server() -> None:
+    async def sign_in(request: object) -> Principal:
+        return Principal(tenant="demo", subject="grace")
+
+    app = create_app(demo_agent(), store="memory:", authenticate=sign_in, allow_hosts=["lamps.example"])
+    await app.start()
+    try:
+        visited = visit(path="/api/about", host="lamps.example:8080")
+        assert (await ask(app, visited)).status == 200
+        assert await form_for(Owner("demo", "grace")) == "http://lamps.example:8080/demo/lamp-report"
+        assert await form_for(Owner("demo", "ada")) == "http://127.0.0.1:4321/demo/lamp-report"
+        mounted = {**visited, "path": "/agent/api/about", "root_path": "/agent"}
+        assert (await ask(app, mounted)).status == 200
+        assert await form_for(Owner("demo", "grace")) == "http://lamps.example:8080/agent/demo/lamp-report"
+    finally:
+        await app.drain()
+        await app.stop()
+
+
+def test_only_so_many_visits_are_noted() -> None:
+    for number in range(lamp.MOST_VISITORS + 1):
+        lamp.note_visit(number, "http://lamps.example")
+    assert len(lamp._visits) == lamp.MOST_VISITORS
+    assert (0 in lamp._visits, lamp.MOST_VISITORS in lamp._visits) == (False, True)
 
 
 async def test_the_form_loads_nothing_and_writes_no_markup_of_others() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farhand.demo import scratch_folder as module
-from farhand.demo.scratch_folder import FOLDER_VARIABLE, SAMPLES, CannotDelete, Scratch, scratch
+from farhand.demo.scratch_folder import FOLDER_VARIABLE, MOST_CHATS, SAMPLES, CannotDelete, Scratch, scratch
 
 
 @pytest.fixture
@@ -24,6 +24,31 @@ def test_a_new_folder_starts_with_the_samples(folder: Scratch) -> None:
 def test_a_folder_that_holds_something_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     assert Scratch(tmp_path).files() == ["mine.txt"]
+
+
+def test_a_sample_that_was_deleted_is_there_again_for_the_next_chat_and_after_a_restart(
+    folder: Scratch,
+) -> None:
+    for chat in ("first", "second"):
+        folder.enter(chat)
+        assert folder.delete("old-draft.txt") == "old-draft.txt"
+        folder.enter(chat)
+        with pytest.raises(CannotDelete, match="there is no file"):
+            folder.delete("old-draft.txt")
+    assert Scratch(folder.folder).files() == sorted(SAMPLES)
+
+
+def test_a_folder_with_files_of_somebody_s_own_gets_no_samples(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("my own notes")
+    mine = Scratch(tmp_path)
+    mine.enter("first")
+    assert (mine.files(), (tmp_path / "notes.md").read_text()) == (["notes.md"], "my own notes")
+
+
+def test_only_so_many_chats_are_remembered(folder: Scratch) -> None:
+    for number in range(MOST_CHATS + 2):
+        folder.enter(str(number))
+    assert len(folder._chats) == MOST_CHATS
 
 
 @pytest.mark.parametrize("path", ["old-draft.txt", "./old-draft.txt", "photos/../old-draft.txt"])

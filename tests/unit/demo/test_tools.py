@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 
 from farhand.core.outcome import Failure, Success
+from farhand.core.principal import Owner
 from farhand.core.tool import Executor
 from farhand.demo import scratch_folder as scratch_module
 from farhand.demo.agent import delete_file, get_current_weather, toolbox
 from farhand.demo.browser import FRONTEND_TOOLS, user_confirm
 from farhand.demo.scratch_folder import FOLDER_VARIABLE, scratch
 from farhand.errors import Misuse
+from farhand.testing import acting_for
 from farhand.tools.timeouts import effective_timeout
 
 BY_NAME = {declared.tool.name: declared for declared in FRONTEND_TOOLS}
@@ -60,8 +62,9 @@ def test_the_module_of_a_tool_puts_it_into_the_demo_s_toolbox() -> None:
 
 @pytest.mark.usefixtures("_scratch")
 async def test_delete_file_deletes_inside_the_scratch_folder_only(tmp_path: Path) -> None:
-    gone = await toolbox.execute("delete_file", {"path": "old-draft.txt"})
-    refused = await toolbox.execute("delete_file", {"path": "../x"})
+    with acting_for(Owner("demo", "ada"), thread="chat-1"):
+        gone = await toolbox.execute("delete_file", {"path": "old-draft.txt"})
+        refused = await toolbox.execute("delete_file", {"path": "../x"})
     assert gone == Success({"deleted": "old-draft.txt"})
     assert isinstance(refused, Failure)
     assert "outside the scratch folder" in refused.error
