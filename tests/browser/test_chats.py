@@ -13,6 +13,7 @@ from playwright.async_api import Route, expect
 
 from tests.browser.axe import findings
 from tests.browser.conftest import EVERYTHING
+from tests.browser.lamp import lamp_picture
 from tests.browser.visitor import Visitor, Visitors
 from tests.process import FarhandProcess, farhand_process
 from tests.requirement import requirement
@@ -320,3 +321,27 @@ async def test_a_kept_answer_that_is_discarded_can_be_given_again(player: Visito
     await player.presses("Send answer")
     await player.sees('choose brought "red".')
     assert len(refusals) == 1
+
+
+async def test_the_icon_of_the_tab_is_the_agent_s_logo_with_a_dot_while_an_answer_is_needed(
+    player: Visitor,
+) -> None:
+    async def with_logo(route: Route) -> None:
+        about = await (await route.fetch()).json()
+        await route.fulfill(json={**about, "logo": "/logo"})
+
+    async def logo(route: Route) -> None:
+        await route.fulfill(body=lamp_picture(), content_type="image/png")
+
+    await player.page.route("**/api/about", with_logo)
+    await player.page.route("**/logo", logo)
+    await player.page.reload()
+    icon = player.page.locator("link[rel=icon]")
+    await player.page.goto(f"{player.server.url}/_farhand")
+    await expect(icon).to_have_attribute("href", "/logo")
+    await player.new_chat()
+    await player.says(f"choose {CHOICE}")
+    await expect(icon).to_have_attribute("href", re.compile("^blob:"))
+    await player.cards.get_by_text("red").click()
+    await player.presses("Send answer")
+    await player.sees_state("Done")

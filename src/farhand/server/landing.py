@@ -72,6 +72,7 @@ def notice_page(notice: Notice) -> bytes:
     return _NOTICE.substitute(
         style=_STYLE,
         brand=escape(notice.brand.title, quote=False),
+        icon=f'<link rel="icon" href="{escape(logo)}">\n' if logo else "",
         mark=f'<img src="{escape(logo)}" alt="">' if logo else _MARK,
         heading=escape(notice.heading, quote=False),
         text=escape(notice.text, quote=False),

@@ -78,6 +78,7 @@ async def test_a_stranger_is_asked_to_sign_in_with_the_name_and_words_of_the_hos
     assert "<h1>Nicht angemeldet</h1>" in page.text
     assert "Melde dich an." in page.text
     assert '<img src="/ai/logo" alt=""><span>Lamps &amp; &lt;co&gt;</span>' in page.text
+    assert '<link rel="icon" href="/ai/logo">' in page.text
     for ours in ("farhand", "token", "terminal", "curl", "<form"):
         assert ours not in page.text.lower().replace("--on-accent", "")
     assert (

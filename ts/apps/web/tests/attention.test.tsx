@@ -29,10 +29,19 @@ afterEach(() => {
 });
 
 it("questions that were open before the browser loaded the page in the background are no news; later ones are", () => {
-  const { rerender } = renderHook(({ inbox }: { inbox: readonly OpenCall[] | undefined }) => useAttention(inbox, "", "farhand"), { initialProps: { inbox: undefined as readonly OpenCall[] | undefined } });
+  const { rerender } = renderHook(({ inbox }: { inbox: readonly OpenCall[] | undefined }) => useAttention(inbox, "", { name: "farhand" }), { initialProps: { inbox: undefined as readonly OpenCall[] | undefined } });
   rerender({ inbox: [call("old")] });
   expect(told).toEqual([]);
   expect(document.title).toBe("(1) farhand");
   rerender({ inbox: [call("old"), call("new")] });
   expect(told).toEqual(["new"]);
+});
+
+it("the icon of the tab is the agent's logo, if it has one", () => {
+  document.head.innerHTML = '<link rel="icon" type="image/svg+xml" href="./icon.svg">';
+  const link = (): (string | null)[] => ["href", "type"].map((name) => document.querySelector("link")?.getAttribute(name) ?? null);
+  const { rerender } = renderHook(({ logo }: { logo: string | undefined }) => useAttention([], "", { name: "Lamps", logo }), { initialProps: { logo: "/logo" as string | undefined } });
+  expect(link()).toEqual(["/logo", null]);
+  rerender({ logo: undefined });
+  expect(link()).toEqual([expect.not.stringMatching("/logo"), "image/svg+xml"]);
 });

@@ -3,8 +3,7 @@
 import type { OpenCall } from "@farhand/client";
 import { useEffect, useRef, useState } from "react";
 import { choiceOf, choose } from "../storage.ts";
-import dotted from "../theme/icon-dot.svg";
-import icon from "../theme/icon.svg";
+import { showTabIcon } from "../theme/tab-icon.ts";
 import { go } from "./route.ts";
 import { useWords } from "./words.ts";
 
@@ -13,10 +12,11 @@ export function titleWith(count: number, chat: string, name: string): string {
 }
 
 /** Without an inbox, the server has yet to say what is in it. */
-export function useAttention(inbox: readonly OpenCall[] | undefined, chat: string, name: string): void {
+export function useAttention(inbox: readonly OpenCall[] | undefined, chat: string, { name, logo }: { readonly name: string; readonly logo?: string | undefined }): void {
   const count = inbox?.length ?? 0;
   useEffect(() => void (document.title = titleWith(count, chat, name)), [count, chat, name]);
-  useEffect(() => document.querySelector('link[rel="icon"]')?.setAttribute("href", count > 0 ? dotted : icon), [count]);
+  const isNeeded = count > 0;
+  useEffect(() => showTabIcon(logo, isNeeded), [logo, isNeeded]);
   useNotifications(inbox);
 }
 

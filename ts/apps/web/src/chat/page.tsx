@@ -3,7 +3,7 @@ import { randomId } from "@farhand/client";
 import type { About } from "@farhand/protocol";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
 import { SIGN_IN } from "../server.ts";
-import { AboutProvider, useAskedAbout } from "./about.ts";
+import { AboutProvider, logoOf, useAskedAbout } from "./about.ts";
 import { useAttention } from "./attention.ts";
 import { type Lists, useLists } from "./lists.ts";
 import type { OpenedPage } from "./panel.tsx";
@@ -67,7 +67,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
   const id = route.view === "chat" ? route.id : draft.id;
   const title = lists.threads.find((row) => row.id === id)?.title;
   const place = route.view === "inbox" ? words.inbox : route.view === "new" ? "" : (title ?? "");
-  useAttention(lists.isLoaded ? lists.inbox : undefined, place, about?.title ?? "farhand");
+  useAttention(lists.isLoaded ? lists.inbox : undefined, place, { name: about?.title ?? "farhand", logo: about === undefined ? undefined : logoOf(about) });
   return (
     <div className="flex h-full overflow-hidden">
       <Drawer side="left" label={words.chats} isOpen={isMenuOpen} onClose={() => setMenuOpen(false)}>

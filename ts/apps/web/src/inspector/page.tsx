@@ -3,11 +3,13 @@ import type { InspectedRun, InspectedRuns, InspectedServer, InspectedWaiting } f
 import { ChartNoAxesGantt, CodeXml, Inbox, List, type LucideIcon, Plug } from "lucide-react";
 import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
 import { BASE } from "../base.ts";
+import { logoOf } from "../chat/about.ts";
 import { Pill } from "../chat/parts.tsx";
 import { isQuestion } from "../chat/question.ts";
 import { SignedOut } from "../chat/signed-out.tsx";
-import { SIGN_IN } from "../server.ts";
+import { askAbout, SIGN_IN } from "../server.ts";
 import { Brand } from "../theme/brand.tsx";
+import { showTabIcon } from "../theme/tab-icon.ts";
 import { feed, useAsked } from "./ask.ts";
 import { Missing, Nothing } from "./elements.tsx";
 import { CallPanel } from "./call-panel.tsx";
@@ -31,6 +33,7 @@ const WHILE_RUNNING_MS = 1_000;
 export function InspectorPage(): ReactNode {
   const route = useRoute();
   const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
+  useEffect(() => void (isOut || askAbout().then((about) => typeof about !== "string" && showTabIcon(logoOf(about), false))), [isOut]);
   return (
     <div className="flex h-full flex-col">
       <TopBar tab={route.tab} />
