@@ -75,10 +75,9 @@ function serverThatSays(...statuses: readonly number[]): string[] {
 }
 
 it.each([
-  [0, "Not renamed. The server does not answer. Try again."],
-  [503, "Not renamed. The server does not answer. Try again."],
+  [0, "Not renamed. The server does not answer. Try again"],
+  [503, "Not renamed. The server does not answer. Try again"],
   [401, "Not renamed. Sign in above, then try again."],
-  [404, "Not renamed. This chat does not exist any more."],
   [429, "Not renamed. The server refused it. Try again in a minute."],
 ])("a chat that could not be renamed (%d) says why, keeps its title and is tried again with the same one", async (status, words) => {
   const asked = serverThatSays(status, 200);
@@ -93,13 +92,23 @@ it.each([
   expect(asked).toEqual([`PATCH {"title":"Mill Lane"}`, `PATCH {"title":"Mill Lane"}`]);
 });
 
+it("a chat that is gone is not renamed another time", async () => {
+  serverThatSays(404);
+  shown(<ThreadItem row={row("1")} isHere={false} isWaiting={false} lists={LISTS} />);
+  fireEvent.click(screen.getByRole("button", { name: "Rename Lamp 1" }));
+  fireEvent.change(screen.getByRole("textbox"), { target: { value: "Mill Lane" } });
+  fireEvent.keyDown(screen.getByRole("textbox"), { key: "Enter" });
+  expect((await screen.findByRole("alert")).textContent?.trim()).toBe("Not renamed. This chat does not exist any more.");
+  expect(screen.queryByRole("button", { name: "Try again" })).toBeNull();
+});
+
 it("a chat that could not be deleted stays and says why; one that is gone already goes", async () => {
   const forget = vi.fn();
   const asked = serverThatSays(0, 404);
   vi.stubGlobal("confirm", vi.fn(() => true));
   shown(<ThreadItem row={row("1")} isHere={false} isWaiting={false} lists={{ ...LISTS, forget }} />);
   fireEvent.click(screen.getByRole("button", { name: "Delete Lamp 1" }));
-  expect((await screen.findByRole("alert")).textContent).toContain("Not deleted. The server does not answer. Try again.");
+  expect((await screen.findByRole("alert")).textContent).toContain("Not deleted. The server does not answer. Try again");
   expect(forget).not.toHaveBeenCalled();
   fireEvent.click(screen.getByRole("button", { name: "Try again" }));
   await vi.waitFor(() => expect(forget).toHaveBeenCalledWith("1"), 20_000);

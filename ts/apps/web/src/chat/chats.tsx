@@ -35,13 +35,13 @@ export function ThreadItem({ row, isHere, isWaiting, lists }: ThreadItemProps): 
   const words = useWords();
   const { drafts } = useSite();
   const [isRenamed, setRenamed] = useState(false);
-  const [fault, setFault] = useState<{ readonly words: string; readonly again: () => void }>();
+  const [fault, setFault] = useState<{ readonly words: string; readonly again: (() => void) | undefined }>();
   const title = row.title || words.untitled;
   const attempt = async (change: () => Promise<Change>, notDone: string): Promise<void> => {
     setFault(undefined);
     const result = await change();
     if (result !== "done") {
-      setFault({ words: `${notDone} ${words[REASONS[result]]}`, again: () => void attempt(change, notDone) });
+      setFault({ words: `${notDone} ${words[REASONS[result]]}`, again: result === "gone" ? undefined : () => void attempt(change, notDone) });
     }
     lists.refresh();
   };
@@ -86,13 +86,13 @@ export function ThreadItem({ row, isHere, isWaiting, lists }: ThreadItemProps): 
         </span>
       </div>
       {fault !== undefined && (
-        <p role="alert" className="px-2.5 pb-2 text-xs text-red">{fault.words} <button type="button" className="text-text underline underline-offset-2" onClick={fault.again}>{words.tryAgain}</button></p>
+        <p role="alert" className="px-2.5 pb-2 text-xs text-red">{fault.words} {fault.again && <button type="button" className="text-text underline underline-offset-2" onClick={fault.again}>{words.tryAgain}</button>}</p>
       )}
     </li>
   );
 }
 
-const REASONS = { gone: "chatGone", away: "serverAway", "signed-out": "signInFirst", refused: "refusedLater" } as const satisfies Readonly<Record<Exclude<Change, "done">, keyof Words>>;
+const REASONS = { gone: "chatGone", away: "noAnswer", "signed-out": "signInFirst", refused: "refusedLater" } as const satisfies Readonly<Record<Exclude<Change, "done">, keyof Words>>;
 
 function TitleField({ title, onDone }: { title: string; onDone: (title: string) => void }): ReactNode {
   const words = useWords();

@@ -20,6 +20,7 @@ export const ENGLISH = {
   untitled: "Untitled",
   notRenamed: "Not renamed.",
   notDeleted: "Not deleted.",
+  noAnswer: "The server does not answer.",
   chatGone: "This chat does not exist any more.",
   signInFirst: "Sign in above, then try again.",
   refusedLater: "The server refused it. Try again in a minute.",
@@ -131,7 +132,7 @@ export const ENGLISH = {
 
   // signed out
   signedOut: "You are signed out.",
-  signedOutToken: "Enter the token that the server printed at start (the part of the address after ?token=). Nothing on this page is lost.",
+  signedOutToken: "Enter the token that the server printed at start (the part of the address after ?\u2060token=). Nothing on this page is lost.",
   signedOutElsewhere: "Sign in again in another tab, then continue here. Nothing on this page is lost.",
   token: "Token",
   signIn: "Sign in",

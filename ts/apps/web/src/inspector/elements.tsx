@@ -1,7 +1,8 @@
 // Small elements of the Inspector: a card, coloured JSON, a copy button, an empty state.
 import { Check, type LucideIcon } from "lucide-react";
-import { type ReactNode, useState } from "react";
+import { type ReactNode, useState, useSyncExternalStore } from "react";
 import { PLAIN } from "../chat/parts.tsx";
+import { SIGN_IN } from "../server.ts";
 import type { Answer } from "./ask.ts";
 import { type Piece, piecesOf, writtenOf } from "./json.ts";
 
@@ -77,11 +78,14 @@ export function Nothing({ icon: Icon, children }: { icon: LucideIcon; children: 
 const WHY: Readonly<Record<"loading" | "gone" | "off" | "away", string>> = {
   loading: "Loading.",
   gone: "This no longer exists, or it belongs to someone else.",
-  off: "You are not signed in, or have no access to the Inspector. Sign in, then load this page again; a development server prints an address for that when it starts.",
+  off: "You have no access to the Inspector, or it is turned off.",
   away: "The server is not answering. Trying again.",
 };
 
-/** What to show in place of something that could not be loaded. */
+const SIGNED_OUT = "Sign in above to see this.";
+
+/** What to show instead of something that is not here. */
 export function Missing({ answer, icon }: { answer: Answer<unknown>; icon: LucideIcon }): ReactNode {
-  return answer.state === "here" ? null : <div role="status"><Nothing icon={icon}>{WHY[answer.state]}</Nothing></div>;
+  const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
+  return answer.state === "here" ? null : <div role="status"><Nothing icon={icon}>{isOut ? SIGNED_OUT : WHY[answer.state]}</Nothing></div>;
 }
