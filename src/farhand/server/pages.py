@@ -38,7 +38,7 @@ from farhand.server.error_codes import ERROR_CODES
 from farhand.server.landing import PAGE_HEADERS, Facts, example_for, landing
 from farhand.server.notices import Notices, unknown_path
 from farhand.server.static_files import CHAT, GALLERY, INSPECTOR, BuiltPages, wants_page
-from farhand.wire.address import query, used_address
+from farhand.wire.address import base_url, query, root_path
 from farhand.wire.http import Header, respond_body, respond_json
 from farhand.wire.json_writer import encode
 
@@ -260,7 +260,7 @@ class _Pages:
             return
         tools = self._service.spec.toolbox.tools() if is_known else None
         facts = Facts(
-            address=used_address(scope),
+            address=base_url(scope),
             notice=problem.message if problem else _notice(self._auth, is_known=is_known),
             needs_token=not self._auth.has_hook and not self._auth.open,
             has_hook=self._auth.has_hook,

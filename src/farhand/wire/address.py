@@ -46,11 +46,16 @@ def is_loopback(host: str) -> bool:
     return address.is_loopback
 
 
-def used_address(scope: Scope) -> str:
-    """The address by which the visitor reached the server, without a slash at its end."""
-    headers: Iterable[tuple[bytes, bytes]] = scope["headers"]
-    host = next((value for name, value in headers if name == b"host"), b"").decode("latin-1")
-    return f"{scope.get('scheme', 'http')}://{host}{scope.get('root_path', '')}"
+def root_path(scope: Scope) -> str:
+    """The path under which a host mounts us; empty if none does."""
+    return str(scope.get("root_path", ""))
+
+
+def base_url(scope: Scope) -> str:
+    """The address by which the visitor reached the server, without a slash at its end: what is shown to them
+    with it works for them."""
+    host = (header(scope, b"host") or b"").decode("latin-1")
+    return f"{scope.get('scheme', 'http')}://{host}{root_path(scope)}"
 
 
 def query(scope: Scope) -> dict[str, str]:

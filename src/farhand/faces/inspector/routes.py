@@ -58,7 +58,7 @@ from farhand.faces.inspector.shapes import (
     InspectedTools,
     RerunBody,
 )
-from farhand.wire.address import query, used_address
+from farhand.wire.address import base_url, query
 from farhand.wire.json_writer import encode
 
 ROOT = "/api/inspect"
@@ -188,7 +188,7 @@ class _Endpoints:
         marks = [] if run is None else self._marks(run, entries, [call])
         # in a thread: redacting may take long
         body = await asyncio.to_thread(
-            encode_call, call, run, entries, self._details.wires, used_address(request.scope), marks
+            encode_call, call, run, entries, self._details.wires, base_url(request.scope), marks
         )
         await request.reply(200, body)
 

@@ -44,7 +44,7 @@ from farhand.faces.threads.shapes import (
     ThreadShape,
     ToolsShape,
 )
-from farhand.wire.address import query, used_address
+from farhand.wire.address import base_url, query, root_path
 from farhand.wire.json_writer import encode
 
 OK = encode(Ok(ok=True))
@@ -181,7 +181,7 @@ class _Endpoints:
         """Read what a page shows about its server."""
         on_visited = self._service.spec.branding.on_visited
         if on_visited is not None:
-            on_visited(request.owner, used_address(request.scope))
+            on_visited(request.owner, base_url(request.scope))
         about = encode_about(
             self._service.spec,
             self._service.settings.files.size,

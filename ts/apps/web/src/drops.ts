@@ -1,6 +1,6 @@
-// A file that is dropped where nobody takes it would be opened by the browser in the place of the page, with all that it holds.
+// By default, a browser opens a dropped file and so leaves the page. Prevents this wherever nothing accepts the file.
 
-/** Whoever takes files says so first, by preventing the browser's own way. */
+/** An element that accepts files has prevented the default before this listener runs, or sets `dropEffect` itself. */
 export function refuseDrops(): void {
   for (const kind of ["dragover", "drop"] as const) {
     addEventListener(kind, (event) => {

@@ -99,7 +99,7 @@ export async function stopRun(id: string): Promise<boolean> {
   return status === 200 || status === 404;
 }
 
-/** What became of a change: `refused` is for whatever another attempt does not mend at once. */
+/** The result of a change. `refused`: trying again immediately will not help. */
 export type Change = "done" | "gone" | "away" | "signed-out" | "refused";
 
 export async function renameThread(id: string, title: string): Promise<Change> {

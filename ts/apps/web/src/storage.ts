@@ -1,8 +1,8 @@
-// What the browser keeps for this site. A browser may forbid it, and then even a look at it throws: what would be kept lives as
-// long as the page instead.
+// The browser's storage for this site. If the browser forbids it, even reading the property throws: values then live as long as the
+// page.
 import type { AnswerStorage } from "@farhand/client";
 
-/** Undefined in a browser that forbids it. */
+/** Undefined if the browser forbids it. */
 export function storageOf(name: "localStorage" | "sessionStorage"): Storage | undefined {
   try {
     return globalThis[name];
@@ -26,7 +26,7 @@ export function keep(storage: AnswerStorage | undefined, key: string, value: str
   }
 }
 
-/** What was kept as JSON under this key; undefined if there is nothing that can be read. */
+/** The JSON value that is stored under this key; undefined if there is none or it cannot be read. */
 export function readKept(storage: AnswerStorage | undefined, key: string): unknown {
   try {
     return JSON.parse(storage?.getItem(key) ?? "null") ?? undefined;
@@ -35,10 +35,10 @@ export function readKept(storage: AnswerStorage | undefined, key: string): unkno
   }
 }
 
-/** For a browser that keeps nothing. */
+/** For browsers that forbid storage. */
 const CHOICES = new Map<string, string>();
 
-/** What the person chose for this browser. */
+/** A setting of the person for this browser. */
 export function choiceOf(key: string): string | undefined {
   const storage = storageOf("localStorage");
   return storage === undefined ? CHOICES.get(key) : (storage.getItem(key) ?? undefined);

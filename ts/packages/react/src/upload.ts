@@ -29,7 +29,7 @@ export function largestFile(http: Http): Promise<number | undefined> {
   return asked;
 }
 
-/** A file that is too large is not sent at all, if that is known; otherwise the server says so. `signal` takes it back. */
+/** Rejects a file that is larger than the known limit without sending it; otherwise the server checks. `signal` cancels it. */
 export async function upload(http: Http, file: File, onProgress: (share: number) => void, signal?: AbortSignal): Promise<UploadedFile> {
   const limit = await largestFile(http);
   if (limit !== undefined && file.size > limit) {

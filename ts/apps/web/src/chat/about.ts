@@ -27,7 +27,7 @@ function onReader(listener: () => void): () => void {
   return () => void readerListeners.delete(listener);
 }
 
-/** Whether the server has said that whoever is signed in is who this tab belongs to: nothing of a former life is sent before. */
+/** Whether the server has confirmed who is signed in. Nothing that was stored before a reload is sent until then. */
 export function useIsReaderKnown(): boolean {
   return useSyncExternalStore(onReader, () => isReaderKnown);
 }
@@ -63,10 +63,10 @@ export function useAskedAbout(): About | undefined {
   return about;
 }
 
-/** Where the browser keeps nothing. */
+/** The last reader, for a browser that forbids storage. */
 let readerBefore: string | undefined;
 
-/** Whether somebody else is signed in than before in this tab. What was kept for that person is removed. */
+/** Whether the person who is signed in is not the one who was signed in before in this tab. If so, removes what was stored for that person. */
 export function isAnotherReader(reader: string | undefined): boolean {
   const storage = storageOf("sessionStorage");
   const last = storage?.getItem(READER) ?? readerBefore;

@@ -1,5 +1,5 @@
-// Files that go with the next message: chosen, dropped or pasted. Each is uploaded at once, so that sending is quick, and goes on
-// being uploaded while another chat is looked at.
+// The files of the next message: chosen, dropped or pasted. Each is uploaded immediately, so that sending is quick, and the upload
+// continues while another chat is open.
 import type { FileUIPart } from "ai";
 import { useCallback } from "react";
 import { BASE } from "../base.ts";
@@ -15,7 +15,7 @@ export interface Attachments {
   readonly add: (files: Iterable<File>) => void;
   /** Restores the files of a message that did not reach the server: they are uploaded already. */
   readonly restore: (parts: readonly FileUIPart[]) => void;
-  /** One that is being uploaded is not sent any further. */
+  /** Cancels the upload if it is not complete. */
   readonly remove: (key: string) => void;
   /** Removes the files that were sent; those that failed stay. */
   readonly clear: () => void;
@@ -35,7 +35,7 @@ export function useAttachments(drafts: Drafts, chat: string): Attachments {
       UPLOADS.set(named.key, gone);
       change((before) => [...before, { ...named, state: "uploading", share: 0 }]);
       const onProgress = (share: number): void => drafts.changeFile({ ...named, state: "uploading", share });
-      // needed by few, so it is no part of the first load
+      // loaded on demand, since few people need it
       void untilLoaded(() => import("./attachment-list.tsx")).then(({ upload }) => upload(HTTP, file, onProgress, gone.signal)).then(
         ({ ref, name, type }) => drafts.changeFile({ ...named, state: "ready", part: { type: "file", url: `${BASE}/api/files/${ref}`, mediaType: type, filename: name } }),
         (error: unknown) => drafts.changeFile({ ...named, state: "failed", reason: error instanceof Error ? error.message : String(error) }),

@@ -11,7 +11,7 @@ export function titleWith(count: number, chat: string, name: string): string {
   return `${count > 0 ? `(${count}) ` : ""}${chat === "" ? name : `${chat} · ${name}`}`;
 }
 
-/** Without an inbox, the server has yet to say what is in it. */
+/** `inbox` is undefined until it is loaded. */
 export function useAttention(inbox: readonly OpenCall[] | undefined, chat: string, { name, logo }: { readonly name: string; readonly logo?: string | undefined }): void {
   const count = inbox?.length ?? 0;
   useEffect(() => void (document.title = titleWith(count, chat, name)), [count, chat, name]);
@@ -45,7 +45,7 @@ function currentNotify(): Notify {
   return Notification.permission === "granted" && choiceOf(KEPT) === "on" ? "on" : "off";
 }
 
-/** Of questions that come while nobody looks at the page; those that were there before are no news. */
+/** Notifies of questions that arrive while the page is hidden; those that were there before are not new. */
 function useNotifications(inbox: readonly OpenCall[] | undefined): void {
   const words = useWords();
   const seen = useRef<ReadonlySet<string> | undefined>(undefined);

@@ -17,7 +17,7 @@ const AT_REST: ReadonlySet<Conversation["state"]> = new Set(["New", "Done"]);
 interface ComposerProps {
   readonly talk: Conversation;
   readonly drafts: Drafts;
-  /** The draft of this chat: one that has not begun has no id yet that a reload would find again. */
+  /** The key of the draft: the id of the chat, or `NEW` for a chat without messages. */
   readonly place: string;
 }
 
@@ -25,10 +25,10 @@ export function Composer({ talk, drafts, place }: ComposerProps): ReactNode {
   const words = useWords();
   const { text, isDue } = useSyncExternalStore(drafts.subscribe, () => drafts.get(place));
   const setText = (written: string): void => drafts.change(place, () => ({ text: written, isDue: false }));
-  // Enter before the answer was over: it is sent by itself then, and can be changed until then
+  // the person pressed Enter before the answer was complete: the message is sent when it is, and can be edited until then
   const setDue = (due: boolean): void => drafts.change(place, () => ({ isDue: due }));
   const files = useAttachments(drafts, place);
-  // an answer that was over when the person came back: they decide anew
+  // if the answer was complete when the person came back, nothing is sent automatically
   const wasBusy = useRef(false);
   const box = useRef<HTMLTextAreaElement>(null);
   const { needsAnswers } = talk;
@@ -56,7 +56,7 @@ export function Composer({ talk, drafts, place }: ComposerProps): ReactNode {
       setDue(!isEmpty || files.isUploading);
       return;
     }
-    // first: what stays in the box of a chat that begins with this goes with it
+    // before `send`, which moves what is left in the box of a new chat to the draft of that chat
     setText("");
     files.clear();
     talk.send(text.trim(), files.parts);
@@ -64,7 +64,7 @@ export function Composer({ talk, drafts, place }: ComposerProps): ReactNode {
   useEffect(() => {
     wasBusy.current ||= isBusy || files.isUploading;
     if (isDue && talk.isLoaded && !isBusy && !files.isUploading) {
-      wasBusy.current && AT_REST.has(talk.state) && !files.hasFailed ? send() : setDue(false); // after a failure or a stop the person decides anew
+      wasBusy.current && AT_REST.has(talk.state) && !files.hasFailed ? send() : setDue(false); // after a failure or a stop, the person decides again
     }
   });
   const { restore } = files;
@@ -73,7 +73,7 @@ export function Composer({ talk, drafts, place }: ComposerProps): ReactNode {
     const message = talk.returned;
     if (message !== undefined && given.current !== message) {
       given.current = message;
-      // what was written meanwhile stays, below it
+      // text that was typed meanwhile is kept below it
       drafts.change(place, (before) => ({ text: [textOf(message), before.text].filter((each) => each !== "").join("\n\n"), isDue: false }));
       restore(message.parts.filter((part) => part.type === "file"));
     }
@@ -97,7 +97,7 @@ export function Composer({ talk, drafts, place }: ComposerProps): ReactNode {
       <div className="flex items-end gap-2">
         <FileButton onFiles={files.add} isOff={needsAnswers} />
         <textarea
-          // not disabled: that would take the focus from somebody who is writing here
+          // not `disabled`: that would take the focus from a person who is typing
           ref={box} rows={1} value={text} readOnly={needsAnswers} aria-disabled={needsAnswers} aria-label={words.message} onChange={(event) => setText(event.target.value)} onKeyDown={keyed} onPaste={pasted}
           placeholder={needsAnswers ? words.answerAbove : words.placeholder}
           className="field-sizing-content max-h-40 min-h-8 flex-1 resize-none bg-transparent py-1.5 outline-none placeholder:text-muted"

@@ -93,7 +93,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   const refused = useSignedOut(chat, record);
   useEffect(() => {
     if (refused !== undefined || returned !== undefined) {
-      // it is in the message box again
+      // the message is back in the message box
       site.drafts.keepUnsent(id, undefined);
     }
   }, [site, id, refused, returned]);
@@ -101,7 +101,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     setStopped(false);
     void posting(posts, begin()).then(sync);
   };
-  /** Kept until the server has it: by its id it knows a message that it is sent twice. */
+  /** Stores the message until the server has it. If it is sent twice, the server recognizes it by its id. */
   const say = (parts: UIMessage["parts"], messageId: string = randomId()): Promise<void> => {
     site.drafts.keepUnsent(id, { id: messageId, parts, at: Date.now() });
     return chat.sendMessage({ id: messageId, role: "user", parts });
@@ -113,7 +113,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     post(() => chat.sendMessage({ parts, messageId: message.id }));
   };
   const unsent = useUnsent(id, chat, { record: current, isUnknown, wasStopped, again: ({ id: messageId, parts }) => post(() => say(parts, messageId)) });
-  // whoever has said stop is not asked any more
+  // after Stop, the person is not asked any more
   const cards = isStopping ? [] : [...views.values()];
   const hasWaiting = cards.some(isWaiting);
   const ofCards = useCardConnection(connection);
@@ -295,7 +295,7 @@ function titleOf(messages: readonly UIMessage[]): string {
   return text ?? "";
 }
 
-/** The last answer once more; a message that never got one is said once more. */
+/** Generates the last answer again; a message without an answer is sent again. */
 function again({ messages, setMessages, regenerate }: Chat, say: (parts: UIMessage["parts"]) => Promise<void>): Promise<void> {
   const last = messages.at(-1);
   if (last?.role !== "user") {

@@ -1,5 +1,5 @@
-// What somebody has written in the message box of each chat and not sent, with its files, and the messages that the server may
-// not have yet. Owns both while other chats are looked at and over a reload; cards keep what is typed into them by themselves.
+// The draft of each chat's message box, with its files, and messages that the server may not have received. Owns both while
+// other chats are open and across a reload. Cards store their own drafts.
 import type { AnswerStorage } from "@farhand/client";
 import type { FileUIPart, UIMessage } from "ai";
 import { BASE } from "../base.ts";
@@ -13,20 +13,20 @@ export type Attachment =
 export interface Draft {
   readonly text: string;
   readonly files: readonly Attachment[];
-  /** Entered before the answer was over: it is sent by itself then. */
+  /** The person pressed Enter before the answer was complete: the message is sent when it is. */
   readonly isDue: boolean;
 }
 
-/** `isEdit`: an older message in other words. `isOfFormerLife`: of the page before it was reloaded. */
+/** `isEdit`: a changed text for an older message. `isFromStorage`: stored before the page was reloaded. */
 export interface Unsent {
   readonly id: string;
   readonly parts: UIMessage["parts"];
   readonly at: number;
   readonly isEdit?: boolean;
-  readonly isOfFormerLife?: boolean;
+  readonly isFromStorage?: boolean;
 }
 
-/** The place of a draft of a chat that has not begun. */
+/** The key of the draft for a chat without messages. */
 export const NEW = "new";
 
 const EMPTY: Draft = { text: "", files: [], isDue: false };
@@ -45,7 +45,7 @@ export class Drafts {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** The same object until it is changed. */
+  /** Returns the same object until the draft changes. */
   get(chat: string): Draft {
     const known = this.#drafts.get(chat) ?? draftOf(readKept(this.storage, DRAFT + chat));
     this.#drafts.set(chat, known);
@@ -57,7 +57,7 @@ export class Drafts {
     this.#set(chat, { ...before, ...change(before) });
   }
 
-  /** Wherever it is meanwhile; one that was removed stays away. */
+  /** Updates a file in whichever draft has it; a file that was removed is ignored. */
   changeFile(next: Attachment): void {
     for (const [chat, { files }] of this.#drafts) {
       if (files.some(({ key }) => key === next.key)) {
@@ -66,13 +66,13 @@ export class Drafts {
     }
   }
 
-  /** A chat that has begun has what was left in the box. */
+  /** Moves what is left in the box to the chat that has begun. */
   move(from: string, to: string): void {
     this.#set(to, this.get(from));
     this.#set(from, EMPTY);
   }
 
-  /** The chat is gone. */
+  /** Removes everything of a deleted chat. */
   forget(chat: string): void {
     this.#set(chat, EMPTY);
     this.keepUnsent(chat, undefined);
@@ -92,7 +92,7 @@ export class Drafts {
 
   #set(chat: string, draft: Draft): void {
     this.#drafts.set(chat, draft);
-    // what is not uploaded yet cannot be kept, and a message is not sent by itself without one of its files
+    // a file that is not uploaded cannot be stored, and a message is not sent automatically without one of its files
     const files = draft.files.flatMap((each) => (each.state === "ready" ? [each.part] : []));
     const isEmpty = draft.text === "" && files.length === 0;
     keep(this.storage, DRAFT + chat, isEmpty ? undefined : JSON.stringify({ text: draft.text, files, isDue: draft.isDue && files.length === draft.files.length }));
@@ -116,7 +116,7 @@ function unsentOf(kept: unknown): Unsent | undefined {
     return undefined;
   }
   const known = parts.filter((part: unknown) => isOwnFile(part) || isText(part)) as UIMessage["parts"];
-  return { id, parts: known, at, isEdit: isEdit === true, isOfFormerLife: true };
+  return { id, parts: known, at, isEdit: isEdit === true, isFromStorage: true };
 }
 
 function isText(part: unknown): boolean {
@@ -124,7 +124,7 @@ function isText(part: unknown): boolean {
   return type === "text" && typeof text === "string";
 }
 
-/** Only files of this server: whoever can write to the storage must not choose another address. */
+/** Only files of this server: the storage must not be able to name another address. */
 function isOwnFile(part: unknown): part is FileUIPart {
   const { type, url, mediaType } = (part ?? {}) as Partial<FileUIPart>;
   return type === "file" && typeof url === "string" && typeof mediaType === "string" && url.startsWith(`${BASE}/api/files/`);

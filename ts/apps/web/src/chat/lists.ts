@@ -13,7 +13,7 @@ export interface Lists {
   readonly inbox: readonly OpenCall[];
   readonly isLoaded: boolean;
   readonly refresh: () => void;
-  /** Older chats, if there are any. */
+  /** Loads older chats; undefined if there are none. */
   readonly more: (() => Promise<void>) | undefined;
   readonly forget: (id: string) => void;
 }

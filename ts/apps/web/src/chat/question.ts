@@ -1,6 +1,6 @@
-// Which open calls a person has to answer: what the inbox holds, and what its badges count. Pure.
+// Which open calls a person has to answer: the inbox shows them, and badges count them. Pure.
 
-/** A call that runs is no question: in a program, on the server, or in a browser that has taken it. */
+/** Whether a person has to answer it. A call that a program, the server or another browser runs is not a question. */
 export function isQuestion({ phase, executor }: { readonly phase: string; readonly executor: string }): boolean {
   return phase === "asking" || (phase === "ready" && executor === "frontend");
 }

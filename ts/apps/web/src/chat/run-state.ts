@@ -1,4 +1,4 @@
-// How a chat's run stands, in a word: out of the server's record and of the cards that this page shows. Pure.
+// The state of a chat's run in one word, from the server's record and the cards on this page. Pure.
 import type { Thread } from "@farhand/client";
 import { type CardView, isWaiting } from "@farhand/react";
 import { isQuestion } from "./question.ts";

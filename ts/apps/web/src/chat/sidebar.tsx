@@ -106,7 +106,7 @@ interface Found {
   readonly more: (() => Promise<void>) | undefined;
 }
 
-/** Undefined while nothing is searched for. The search itself is the server's: it knows every chat. */
+/** The found chats; undefined without a search. The server searches, since it knows all chats. */
 function useSearch(query: string, threads: readonly Row[]): Found | undefined {
   const [found, setFound] = useState<{ readonly query: string; readonly rows: readonly Row[]; readonly next: string | undefined }>();
   const shown = useRef({ query, count: 0 });
@@ -122,7 +122,7 @@ function useSearch(query: string, threads: readonly Row[]): Found | undefined {
     const search = async (): Promise<void> => {
       let rows: readonly Row[] = [];
       let next: string | undefined;
-      // as far as somebody has scrolled
+      // as many pages as the person has scrolled through
       do {
         const page = await askThreads({ words: query, after: next });
         if (!isCurrent || typeof page === "string") {
@@ -162,7 +162,7 @@ function Older({ onSeen }: { onSeen: () => unknown }): ReactNode {
   const words = useWords();
   const button = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    // anew for each page: the next one is asked for if the end is still in sight
+    // a new observer for each page: the next page is requested if the end is still visible
     const watcher = new IntersectionObserver((seen) => void (seen.some(({ isIntersecting }) => isIntersecting) && onSeen()));
     button.current !== null && watcher.observe(button.current);
     return () => watcher.disconnect();

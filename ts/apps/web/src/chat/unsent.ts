@@ -1,5 +1,5 @@
-// A message that was on its way when the page was left: the server has it, or it is sent again, or the person has it back. Owns
-// which of these; must not know how a message is sent.
+// A message that was being sent when the page was reloaded or another chat was opened: the server has it, or it is sent again, or it
+// is put back into the message box. Owns this decision; must not know how a message is sent.
 import type { Thread } from "@farhand/client";
 import type { UIMessage } from "ai";
 import { useEffect, useRef, useState } from "react";
@@ -8,7 +8,7 @@ import type { Unsent } from "./drafts.ts";
 import { type Chat, textOf } from "./record.ts";
 import { useSite } from "./site.ts";
 
-/** What a person sent a minute ago before a reload is sent again; older than that, they are asked anew. */
+/** A message that was sent this long ago, before a reload, is sent again; an older one is put back into the box. */
 const SENT_AGAIN_WITHIN_MS = 60_000;
 
 interface Unsents {
@@ -34,7 +34,7 @@ export function useUnsent(id: string, { messages, status }: Chat, { record, isUn
     if (isKept(left)) {
       return;
     }
-    const isFresh = left.isOfFormerLife !== true || Math.abs(Date.now() - left.at) < SENT_AGAIN_WITHIN_MS;
+    const isFresh = left.isFromStorage !== true || Math.abs(Date.now() - left.at) < SENT_AGAIN_WITHIN_MS;
     const isFree = record === undefined || AT_REST_IN_RECORD.has(record.state);
     if (isFresh && isFree && left.isEdit !== true && !wasStopped) {
       again(left);

@@ -29,7 +29,7 @@ export function useAsked<T>(path: string | undefined, everyMs?: number): { answe
   }, [path]);
   useEffect(again, [again]);
   useEffect(() => whenever(again), [again]);
-  // what was refused to somebody who was signed out is there for whoever has signed in
+  // requests that were refused while signed out are repeated after the sign-in
   useEffect(() => SIGN_IN.subscribe(() => SIGN_IN.isOut || again()), [again]);
   useEffect(() => {
     const timer = everyMs === undefined ? undefined : setInterval(again, everyMs);

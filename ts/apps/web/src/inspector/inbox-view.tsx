@@ -22,7 +22,7 @@ function siteOf(): Site {
   return (site ??= new Site(feed));
 }
 
-/** Answers that were not taken. */
+/** Answers that the server refused. */
 function Refused(): ReactNode {
   const { deliveries } = useHands();
   return [...deliveries.values()].some(({ state }) => state === "refused") && <KeptAnswers />;

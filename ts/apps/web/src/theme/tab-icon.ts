@@ -1,4 +1,4 @@
-// The icon of the tab: the agent's logo if it has one, with a dot while somebody is needed.
+// The icon of the tab: the agent's logo if it has one, with a dot while an answer is needed.
 import dotted from "./icon-dot.svg";
 import icon from "./icon.svg";
 
@@ -12,14 +12,14 @@ export function showTabIcon(logo: string | undefined, isDotted: boolean): void {
   const number = (shown += 1);
   const show = (href: string): void => {
     if (number === shown && link !== null && link.getAttribute("href") !== href) {
-      // the browser finds out by itself what kind of image a logo is
+      // the browser detects the image type of a logo
       logo === undefined ? link.setAttribute("type", "image/svg+xml") : link.removeAttribute("type");
       link.setAttribute("href", href);
     }
   };
   show(logo ?? (isDotted ? dotted : icon));
   if (logo !== undefined && isDotted) {
-    // a logo of another site cannot be drawn on: then the number in the title says it
+    // an image from another site cannot be read from a canvas: then only the title shows the count
     void withDot(logo).then(show, () => undefined);
   }
 }

@@ -177,7 +177,7 @@ function NoClient({ view, client, since }: { view: CardView; client: string; sin
 function TimedOut({ view, afterSec }: { view: CardView; afterSec: number | undefined }): ReactNode {
   const { say, cards } = useCardHost();
   const words = useWords();
-  // a new message ends the questions that are open
+  // a new message would cancel open questions
   const isFirst = cards.every(({ call, state }) => call.phase === "settled" || state.name === "timed-out");
   const actions = (
     <>

@@ -78,11 +78,11 @@ export function FileCard({ view }: Card): ReactNode {
   );
 }
 
-/** A file that is on its way can be taken back; then there is the question again. */
+/** While a file is uploaded, the button cancels the upload; otherwise it skips the question. */
 function SkipOrCancel({ isOff, skip, cancel }: { isOff: boolean; skip: () => void; cancel: (() => void) | undefined }): ReactNode {
   const words = useWords();
   const name = cancel === undefined ? words.skip : words.cancel;
-  // one of them each: a press that began on the other is none on this one
+  // separate elements: a press that starts on one and ends on the other does nothing
   return <Button key={name} look="quiet" disabled={isOff} onClick={cancel ?? skip}>{name}</Button>;
 }
 
