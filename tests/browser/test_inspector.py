@@ -326,7 +326,12 @@ async def test_somebody_who_is_signed_out_enters_the_token_in_the_inspector(gues
     banner = page.get_by_role("region", name="You are signed out.")
     await expect(banner).to_be_visible()
     await expect(page.get_by_text("Signed out", exact=True)).to_be_visible()
+    await page.set_viewport_size({"width": 390, "height": 844})
+    words = await banner.get_by_role("alert").first.bounding_box()
+    assert words is not None
+    assert words["width"] > 300, "on a phone, the field is below the words"
     assert await findings(page) == []
+    await page.set_viewport_size({"width": 1520, "height": 900})
     token = banner.get_by_role("textbox", name="Token")
     await token.fill("wrong-wrong-wrong")
     await banner.get_by_role("button", name="Sign in").click()

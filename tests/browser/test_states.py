@@ -51,6 +51,8 @@ async def test_the_last_ten_seconds_are_amber_and_then_it_is_too_late(player: Vi
     # a press passes the rules for pop-ups at any time
     await expect(late.get_by_role("button", name="Open: pages.example")).to_be_visible()
     await expect(late.get_by_role("button", name="Ask me again")).to_be_visible()
+    heights = await late.get_by_role("button").evaluate_all("(all) => all.map((each) => each.offsetHeight)")
+    assert len(set(heights)) == 1, "the buttons of a card have one height"
 
 
 async def test_whoever_was_too_late_is_asked_the_same_again(guest: Visitor) -> None:
