@@ -63,8 +63,12 @@ async def test_a_held_run_is_listed_and_found_as_waiting(serve: Serve, store: st
         await opened(live)
         listed = (await look(http, "/runs?state=waiting"))["runs"]
         assert (await look(http, "/runs?state=running"))["runs"] == []
+        [call] = (await look(http, "/inbox"))["calls"]
+        await http.post("/api/tools/take", json={"toolCallId": call["callId"], "clientId": "tab-2"})
+        [taken] = (await look(http, "/runs?state=waiting"))["runs"]
     shown = [(each["title"], each["state"], each["steps"], each["calls"], each["waiting"]) for each in listed]
     assert shown == [("open a page", "waiting", 1, 1, 1)]
+    assert taken["waiting"] == 0, "a call that a browser has taken is no question"
 
 
 async def test_two_runs_of_one_chat_have_each_their_own_title(serve: Serve, store: str) -> None:

@@ -100,7 +100,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
 
 
 def run_row(run: Run, title: str, calls: Sequence[Call], now: float) -> InspectedRunRow:
-    waiting = [call for call in calls if call.blocks]
+    waiting = [call for call in calls if _is_question(call)]
     unhappy = [call for call in calls if call.outcome is not None and not isinstance(call.outcome, Success)]
     return InspectedRunRow(
         run_id=run.run_id,
@@ -116,6 +116,11 @@ def run_row(run: Run, title: str, calls: Sequence[Call], now: float) -> Inspecte
         error=None if run.error is None else redact_text(run.error),
         trouble=_trouble(unhappy[-1]) if unhappy else UNSET,
     )
+
+
+def _is_question(call: Call) -> bool:
+    """Whether a person has to answer it. A call that a program or a browser has taken is running."""
+    return call.phase is Phase.ASKING or (call.phase is Phase.READY and call.executor is Executor.FRONTEND)
 
 
 def encode_page(rows: list[InspectedRunRow], following: str | None) -> bytes:

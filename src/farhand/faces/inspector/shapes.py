@@ -14,7 +14,7 @@ class InspectedTrouble(Struct, rename="camel"):
 
 
 class InspectedRunRow(Struct, rename="camel"):
-    """`state` is running, waiting, parked, done, stopped or failed; `waiting` counts unanswered calls."""
+    """`state` is running, waiting, parked, done, stopped or failed; `waiting` counts open questions."""
 
     run_id: str
     thread_id: str

@@ -92,6 +92,9 @@ describe("words", () => {
     expect(noteOf(RUN)).toBe("3 steps, 6 calls, 22.4 s");
     expect(noteOf({ ...RUN, state: "waiting", waiting: 2 })).toBe("3 steps, waiting for 2 answers");
     expect(noteOf({ ...RUN, state: "parked", waiting: 1 })).toBe("Parked, 1 question in the inbox");
+    // nobody is asked: a program, or a browser that has taken the call, runs it
+    expect(noteOf({ ...RUN, state: "waiting", waiting: 0 })).toBe("3 steps, waiting for a program");
+    expect(noteOf({ ...RUN, state: "parked", waiting: 0 })).toBe("Parked, waiting for a program");
     expect(noteOf({ ...RUN, state: "failed", error: "The provider is away." })).toBe("The provider is away.");
     expect([trouble("timed_out"), trouble("denied"), trouble("failure")].map(noteOf)).toEqual(["take_photo timed out", "take_photo was denied, ended cleanly", "take_photo failed: no lens"]);
     expect([RUN, trouble("denied"), trouble("timed_out"), { ...RUN, state: "parked" }].map(toneOf)).toEqual(["green", "grey", "grey", "amber"]);

@@ -129,7 +129,7 @@ export type InspectedRun = {
   readonly prompt?: string | null;
 };
 
-/** `state` is running, waiting, parked, done, stopped or failed; `waiting` counts unanswered calls. */
+/** `state` is running, waiting, parked, done, stopped or failed; `waiting` counts open questions. */
 export type InspectedRunRow = {
   readonly runId: string;
   readonly threadId: string;

@@ -108,10 +108,10 @@ export function stateOf(state: string): StateWords {
 /** The second line of a run in the list: what it waits for, what failed, or how much it did. */
 export function noteOf(run: InspectedRunRow): string {
   if (run.state === "waiting") {
-    return `${count(run.steps, "step")}, waiting for ${count(run.waiting, "answer")}`;
+    return `${count(run.steps, "step")}, waiting for ${run.waiting === 0 ? "a program" : count(run.waiting, "answer")}`;
   }
   if (run.state === "parked") {
-    return `Parked, ${count(run.waiting, "question")} in the inbox`;
+    return run.waiting === 0 ? "Parked, waiting for a program" : `Parked, ${count(run.waiting, "question")} in the inbox`;
   }
   if (run.state === "failed") {
     return run.error ?? "Failed";
