@@ -21,7 +21,7 @@ ELSEWHERE = re.compile(r"^https?://(?!127\.0\.0\.1[:/])")
 FOREIGN_PAGE = """<!doctype html><title>A page</title>
 <body style="font:16px/1.5 sans-serif;margin:2rem"><h1>Another site</h1><p>Served to the test alone.</p>"""
 # the browser's own words for a server that is away: expected where a test takes it away
-CUT_OFF = re.compile(r"net::ERR_(CONNECTION|CONTENT|INTERNET|FAILED|EMPTY|INCOMPLETE|ABORTED|NETWORK)")
+CUT_OFF = re.compile(r"net::ERR_(CONNECTION|CONTENT|INTERNET|FAILED|EMPTY|INCOMPLETE|ABORTED|NETWORK|SOCKET)")
 
 MORE_SAMPLES = {
     "Yes or no": "Ask me to confirm something",

@@ -50,14 +50,14 @@ function TopBar({ tab }: { tab: Tab }): ReactNode {
   const waiting = useAsked<{ readonly calls: readonly InspectedWaiting[] }>("/inbox").answer;
   const open = waiting.state === "here" ? waiting.value.calls.filter(isQuestion).length : 0;
   return (
-    <header className="flex h-[50px] shrink-0 items-stretch gap-x-5 overflow-x-auto border-b border-line bg-surface px-4 lg:px-[18px]">
+    <header className="flex h-[50px] shrink-0 items-stretch gap-x-5 overflow-x-auto border-b max-[420px]:gap-x-2 border-line bg-surface px-4 lg:px-[18px]">
       <a href={`${BASE}/`} aria-label="farhand, the chat" className="flex shrink-0 items-center no-underline max-[620px]:w-6 max-[620px]:overflow-hidden"><Brand /></a>
       <nav aria-label="Inspector" className="flex items-stretch gap-x-1">
         {TABS.map((each) => {
           const { words, icon: Icon } = LOOKS[each];
           const look = each === tab ? "border-b-2 border-accent text-text font-medium" : "pb-0.5 text-muted hover:text-text";
           return (
-            <a key={each} href={hrefOf({ tab: each })} aria-current={each === tab ? "page" : undefined} className={`inline-flex items-center gap-2 px-2.5 no-underline ${look}`}>
+            <a key={each} href={hrefOf({ tab: each })} aria-current={each === tab ? "page" : undefined} className={`inline-flex items-center gap-2 px-2.5 no-underline max-[420px]:px-2 ${look}`}>
               <Icon size={14} aria-hidden="true" /> <span className="max-[620px]:sr-only">{words}</span>
               {each === "inbox" && open > 0 && <span className="rounded-full bg-amber-tint px-1.5 text-xs font-semibold text-amber">{open}<span className="sr-only"> open question{open === 1 ? "" : "s"}</span></span>}
             </a>
