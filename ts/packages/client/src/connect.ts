@@ -74,13 +74,14 @@ export class Hand extends Hands {
       facts: this.#facts,
       running: new Set(this.executor.running),
       deliveries: new Map(this.outbox.deliveries),
-      connection: this.#refusal ?? { state: this.#feed.isLive ? "open" : "closed" },
+      connection: this.#refusal ?? this.#feed.connection,
     };
     return this.#state;
   }
 
   override retryNow(): void {
     super.retryNow();
+    this.#feed.retryNow();
     if (this.#early !== undefined) {
       void this.#look(0);
     }
@@ -90,6 +91,7 @@ export class Hand extends Hands {
   override close(): void {
     super.close();
     this.#feed.close();
+    this.changed();
   }
 
   /** Loads the calls that wait now; events that arrive meanwhile are applied afterwards. */

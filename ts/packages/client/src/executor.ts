@@ -2,7 +2,7 @@
 // know how answers are sent.
 import type { Outcome } from "@farhand/protocol";
 import { type Answer, ask, type Http } from "./http.ts";
-import type { Call, Input } from "./call.ts";
+import type { Call } from "./call.ts";
 import { backOff, Timers } from "./wait.ts";
 
 export interface HandlerContext {
@@ -34,6 +34,8 @@ export interface ExecutorOptions {
   /** How a call is taken, and kept while it runs; by default, on the ack protocol. */
   readonly take?: ((callId: string, isRenewal: boolean) => Promise<Answer>) | undefined;
 }
+
+type ReadyCall = Extract<Call, { phase: "ready" | "taken" }>;
 
 const RENEW_MS = 10_000;
 
@@ -68,7 +70,8 @@ export class Executor {
     const handler = handlerOf(this.options.handlers, call.tool) ?? (frontend ? this.#forUnknown(call) : undefined);
     if (handler !== undefined) {
       this.#seen.add(call.id);
-      void this.#execute(call, call.input, handler, 0);
+      this.#open.set(call.id, new AbortController());
+      void this.#execute(call, handler, 0);
     }
   }
 
@@ -94,10 +97,7 @@ export class Executor {
     return this.options.onUnknown === "fail" ? refuse : undefined;
   }
 
-  async #execute(call: Call, input: Input, handler: Handler, attempt: number): Promise<void> {
-    if (attempt === 0) {
-      this.#open.set(call.id, new AbortController());
-    }
+  async #execute(call: ReadyCall, handler: Handler, attempt: number): Promise<void> {
     const abort = this.#open.get(call.id);
     if (abort === undefined) {
       return;
@@ -105,19 +105,19 @@ export class Executor {
     const answer = await this.#take(call.id);
     const delay = this.#whenAgain(answer, attempt);
     if (delay !== undefined) {
-      this.#timers.set(call.id, delay, () => void this.#execute(call, input, handler, attempt + 1));
+      this.#timers.set(call.id, delay, () => void this.#execute(call, handler, attempt + 1));
     } else if (answer.kind === "answered" && answer.status === 200) {
-      await this.#run(call, input, handler, abort.signal);
+      await this.#run(call, handler, abort.signal);
     } else {
       this.end(call.id);
     }
   }
 
-  async #run(call: Call, input: Input, handler: Handler, signal: AbortSignal): Promise<void> {
+  async #run(call: ReadyCall, handler: Handler, signal: AbortSignal): Promise<void> {
     this.#running.add(call.id);
     this.options.onChange();
     this.#renew(call.id);
-    const outcome = await outcomeOf(() => handler(input as never, { callId: call.id, signal }));
+    const outcome = await outcomeOf(() => handler(call.input as never, { callId: call.id, signal }));
     // if it was aborted, the call has its outcome already, or the page is closed
     if (!signal.aborted) {
       this.options.settle(call, outcome);

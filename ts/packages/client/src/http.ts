@@ -6,17 +6,21 @@ export interface Http {
   /** The address of the server; empty for the page's own. */
   readonly url: string;
   readonly fetch: typeof fetch;
-  readonly headers: Readonly<Record<string, string>>;
+  /** Read for each request. */
+  readonly headers: Headers;
   /** A value that changes with each sign-in; empty if the page does not know. */
   readonly signIn: () => string;
   readonly silenceMs: number;
 }
 
+type Headers = Readonly<Record<string, string>>;
+
 export interface HttpOptions {
   readonly url?: string;
   /** For pages that sign their requests. */
   readonly fetch?: typeof fetch;
-  readonly headers?: Readonly<Record<string, string>>;
+  /** A function is called for each request, so that a token can be refreshed while the page is open. */
+  readonly headers?: Headers | (() => Headers);
   /** Identifies the current sign-in, without its secret: an approval is not sent again under another one. By default, farhand's own. */
   readonly signIn?: () => string;
   /** A connection without data for this long counts as lost; by default 35 s, two keep-alive intervals of the server and a margin. */
@@ -29,7 +33,15 @@ export type Answer =
 
 export function httpOf({ url = "", fetch = globalThis.fetch, headers = {}, signIn = ownSignIn, silenceMs = SILENCE_MS }: HttpOptions): Http {
   // bound, because a browser's fetch must not be called as a method of another object
-  return { url: url.replace(/\/$/, ""), fetch: (input, init) => fetch(input, init), headers, signIn, silenceMs };
+  return {
+    url: url.replace(/\/$/, ""),
+    fetch: (input, init) => fetch(input, init),
+    get headers() {
+      return typeof headers === "function" ? headers() : headers;
+    },
+    signIn,
+    silenceMs,
+  };
 }
 
 /** The cookie that authenticates cannot be read; a second one identifies the sign-in. */

@@ -4,7 +4,7 @@ export { connect, type ConnectOptions, type Hand, type HandState } from "./conne
 export { Executor, type Handler, type HandlerContext, type HandlerMap, type OnUnknown } from "./executor.ts";
 export { type FeedOptions, readFeed } from "./feed.ts";
 export { type AnswerOutcome, type Decision, Hands, type HandsOptions } from "./hands.ts";
-export { type Http, httpOf, type HttpOptions } from "./http.ts";
+export { type Answer, ask, type Http, httpOf, type HttpOptions } from "./http.ts";
 export { offer, type Offer, type OfferOptions, type OfferState } from "./offer.ts";
 export { type AnswerStorage, type Delivery, Outbox, type PendingAnswer } from "./outbox.ts";
 export { fitting, type JsonSchema, Program, type ProgramEnd, type ProgramOptions, type ProgramTool, TEXT_BYTES, type ToolContext, type ToolOptions } from "./program.ts";

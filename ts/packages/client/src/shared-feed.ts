@@ -3,6 +3,8 @@
 import { readFeed } from "./feed.ts";
 import type { Http } from "./http.ts";
 import { parsed } from "./json.ts";
+import type { Connection } from "./thread.ts";
+import { Refused } from "./transport.ts";
 import { backOff, pause } from "./wait.ts";
 
 /** An event of the feed, as the server sends it. `again` is our own: the reading tab has opened or reopened the feed. */
@@ -13,11 +15,12 @@ export interface FeedEvent {
   readonly isResumed?: boolean;
 }
 
-/** Messages between tabs. `hello` names the thread whose events a tab wants; without one, it wants all. */
+/** Messages between tabs. `hello` names the thread whose events a tab wants; without one, it wants all. `away` is why no events
+ * arrive, once the first attempt has failed. */
 type Said =
   | { readonly kind: "hello"; readonly thread: string | undefined }
-  | { readonly kind: "who" }
-  | { readonly kind: "live"; readonly isLive: boolean }
+  | { readonly kind: "who" | "retry" }
+  | { readonly kind: "live"; readonly isLive: boolean; readonly away?: Connection | undefined }
   | { readonly kind: "event"; readonly event: FeedEvent; readonly position: string | undefined };
 
 export class SharedFeed {
@@ -27,6 +30,9 @@ export class SharedFeed {
   readonly #wants: Set<string | undefined>;
   #channel: BroadcastChannel | undefined;
   #isLive = false;
+  /** Attempts in a row that were not opened; the first one after an opened one is made soonest. */
+  #failures = 0;
+  #away: Connection | undefined;
   #position: string | undefined;
   #wake: (() => void) | undefined;
   /** Set while this tab reads: reconnects, to read the events of more threads. */
@@ -57,6 +63,16 @@ export class SharedFeed {
     return this.#isLive;
   }
 
+  /** `closed` before it was first opened, and after `close()`; `lost` while it is tried again. */
+  get connection(): Connection {
+    return this.#end.signal.aborted ? CLOSED : this.#isLive ? { state: "open" } : (this.#away ?? CLOSED);
+  }
+
+  /** Tries at once, in whichever tab reads. */
+  retryNow(): void {
+    this.#share({ kind: "retry" });
+  }
+
   watch = (watcher: () => void): (() => void) => {
     this.#watchers.add(watcher);
     return () => void this.#watchers.delete(watcher);
@@ -79,12 +95,14 @@ export class SharedFeed {
         this.#wants.add(said.thread);
         this.#widen?.();
         // otherwise a new tab would not know the state of the connection before the next event
-        this.#widen !== undefined && this.#say({ kind: "live", isLive: this.#isLive });
+        this.#widen !== undefined && this.#say({ kind: "live", isLive: this.#isLive, away: this.#away });
         return;
       case "who":
         return this.#say({ kind: "hello", thread: this.thread });
       case "live":
-        return this.#live(said.isLive);
+        return this.#live(said.isLive, said.away);
+      case "retry":
+        return this.#wake?.();
       case "event":
         return this.#tell(said.event, said.position);
     }
@@ -95,31 +113,31 @@ export class SharedFeed {
     const { signal } = this.#end;
     this.#widen = () => undefined;
     this.#say({ kind: "who" });
-    for (let attempt = 0; !signal.aborted; ) {
+    while (!signal.aborted) {
       const thread = this.#wants.size === 1 ? this.thread : undefined;
       const line = new AbortController();
       const cut = (): void => line.abort();
       signal.addEventListener("abort", cut);
       this.#widen = () => thread !== undefined && this.#wants.size > 1 && cut();
       // lost, refused or ended: the feed is requested again
-      const isOpened = await this.#follow(thread, line.signal);
+      const error = await this.#follow(thread, line.signal);
       signal.removeEventListener("abort", cut);
-      attempt = isOpened ? 0 : attempt + 1;
       if (line.signal.aborted) {
         // events of the other threads were not read so far
         this.#position = undefined;
       } else {
-        this.#share({ kind: "live", isLive: false });
-        await pause(backOff(attempt), signal, (wake) => (this.#wake = wake));
+        const delay = backOff((this.#failures += 1));
+        this.#share({ kind: "live", isLive: false, away: awayOf(error, delay) });
+        await pause(delay, signal, (wake) => (this.#wake = wake));
       }
     }
   }
 
-  async #follow(thread: string | undefined, signal: AbortSignal): Promise<boolean> {
-    let isOpened = false;
+  /** Until it ends; why it was not opened, or broke. */
+  async #follow(thread: string | undefined, signal: AbortSignal): Promise<unknown> {
     const after = this.#position;
     const onOpen = (): void => {
-      isOpened = true;
+      this.#failures = -1;
       this.#share({ kind: "live", isLive: true });
       this.#share({ kind: "event", event: { type: "again", isResumed: after !== undefined }, position: after });
     };
@@ -128,10 +146,10 @@ export class SharedFeed {
         const told = event === "gap" ? { type: "again" } : (parsed(data) as FeedEvent | undefined);
         told !== undefined && this.#share({ kind: "event", event: told, position: id ?? this.#position });
       }
-    } catch {
-      // the feed is requested again
+    } catch (error) {
+      return error;
     }
-    return isOpened;
+    return undefined;
   }
 
   #say(said: Said): void {
@@ -152,12 +170,22 @@ export class SharedFeed {
     this.#listeners.forEach((listener) => listener(event));
   }
 
-  #live(isLive: boolean): void {
-    if (this.#isLive !== isLive) {
+  #live(isLive: boolean, away?: Connection): void {
+    if (this.#isLive !== isLive || this.#away !== away) {
       this.#isLive = isLive;
+      this.#away = away;
       this.#watchers.forEach((watcher) => watcher());
     }
   }
+}
+
+const CLOSED: Connection = { state: "closed" };
+
+const TOO_MANY = 429;
+
+/** Too many open streams is not a refusal: the next attempt may succeed. */
+function awayOf(error: unknown, delay: number): Connection {
+  return error instanceof Refused && error.status !== TOO_MANY ? { state: "refused", status: error.status, reason: error.message } : { state: "lost", retryAt: Date.now() + delay };
 }
 
 /** Distinguishes tabs that sign in with different headers. A hash, since every script can read the names of locks. */

@@ -77,7 +77,7 @@ export async function reached<T>(attempt: Promise<T>): Promise<T> {
   try {
     return await attempt;
   } catch (error) {
-    throw error instanceof Error && error.name === "AbortError" ? error : new Cut();
+    throw (error as Error).name === "AbortError" ? error : new Cut();
   }
 }
 

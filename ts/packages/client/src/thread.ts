@@ -19,6 +19,7 @@ export interface ThreadOptions extends HttpOptions, HandsOptions {
   readonly transport?: Transport;
 }
 
+/** `closed`: nothing is read and nothing is missing. `lost`: the server cannot be reached, and is tried again. */
 export type Connection =
   | { readonly state: "closed" | "open" }
   | { readonly state: "lost"; readonly retryAt: number }

@@ -135,6 +135,32 @@ it("events continue after a cut from where the page stands, without asking for e
   expect(inboxes()).toBe(before);
 });
 
+it("a server that is away is lost and tried again, and only a page that has let go is closed", async () => {
+  requirement("connect:runs");
+  const plug = await here.plug();
+  const { hand } = page({ thread: fresh("thread"), url: plug.url });
+  expect(hand.state.connection).toEqual({ state: "closed" });
+  await until(() => hand.state.connection.state === "open", "the connection");
+  const states: string[] = [];
+  hand.subscribe(() => states.push(hand.state.connection.state));
+  plug.pull();
+  await until(() => states.includes("lost"), "the loss");
+  // not only after its delay
+  hand.retryNow();
+  await until(() => states.at(-1) === "open", "the connection again");
+  expect(new Set(states)).toEqual(new Set(["lost", "open"]));
+  hand.close();
+  expect(hand.state.connection).toEqual({ state: "closed" });
+  expect(states.at(-1)).toBe("closed");
+});
+
+it("a server that was never there is lost, with the time of the next attempt", async () => {
+  requirement("connect:runs");
+  const { hand } = page({ url: "http://127.0.0.1:9" });
+  await until(() => hand.state.connection.state === "lost", "the loss");
+  expect(hand.state.connection).toMatchObject({ retryAt: expect.any(Number) });
+});
+
 it("who may not ask gets an error", async () => {
   requirement("connect:runs");
   const { hand } = page({ thread: "not a good id" });

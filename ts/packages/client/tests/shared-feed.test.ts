@@ -129,3 +129,25 @@ it("tabs that sign in by different headers do not share", () => {
   expect(new Set(names).size).toBe(2);
   expect(names.join()).not.toContain("ada");
 });
+
+it("a tab that does not read knows that the server is away, why, and can have it tried at once", async () => {
+  const statuses = [503, 401];
+  const refusing: typeof fetch = (input, init) => {
+    const status = statuses.shift();
+    return status === undefined ? fetch(input, init) : Promise.resolve(Response.json({ error: { message: "No." } }, { status }));
+  };
+  const reading = new SharedFeed(httpOf({ url: here.server.url, fetch: refusing }));
+  const hearing = tab().feed;
+  open.push(reading);
+  expect([reading.connection, hearing.connection]).toEqual([{ state: "closed" }, { state: "closed" }]);
+  for (const feed of [reading, hearing]) {
+    await until(() => feed.connection.state === "lost", "the loss");
+  }
+  hearing.retryNow();
+  for (const feed of [reading, hearing]) {
+    await until(() => feed.connection.state === "refused", "the refusal");
+    expect(feed.connection).toEqual({ state: "refused", status: 401, reason: "No." });
+  }
+  hearing.retryNow();
+  await until(() => hearing.connection.state === "open" && reading.connection.state === "open", "the connection");
+});

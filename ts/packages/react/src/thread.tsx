@@ -1,7 +1,8 @@
 // What cards share: the host that sends their answers, and a thread as such a host.
-import { type AnswerOutcome, type Connection, type Decision, type Hand, type Hands, type HandState, type Http, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
-import { type ComponentType, createContext, type ReactNode, useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { type AnswerOutcome, type Connection, type Decision, type Hand, type Hands, type HandState, type Http, httpOf, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
+import { type ComponentType, createContext, type ReactNode, useContext, useEffect, useInsertionEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { areDrafts, draftsOf } from "./drafts.ts";
+import { useHint } from "./hint.ts";
 import { useEnds } from "./settled-outcomes.ts";
 import { type CardMemory, useMemory, useNow } from "./card-memory.ts";
 import { type CardView, isAskedElsewhere, viewOf } from "./view.ts";
@@ -35,13 +36,21 @@ export interface HostOptions {
   readonly openPage?: (url: URL) => string;
 }
 
-/** Opens the thread while the component is mounted. Handlers and transport are those of its first render. */
+/** Opens the thread while the component is mounted. `headers` and `signIn` are those of the last render, so that a token can be
+ * refreshed; handlers and transport are those of the first one. */
 export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}): ThreadHost {
-  const life = useMemo(() => ({ thread: new LiveThread({ onUnknown: "card", ...options }), mounts: 0 }), [options.threadId, options.url]);
+  const latest = useRef(options);
+  const life = useMemo(() => {
+    const signed = { headers: () => httpOf(latest.current).headers, signIn: () => httpOf(latest.current).signIn() };
+    return { thread: new LiveThread({ onUnknown: "card", ...options, ...signed }), mounts: 0 };
+  }, [options.threadId, options.url]);
   const { thread } = life;
+  // before any effect of the page can make a request
+  useInsertionEffect(() => void (latest.current = options));
   const state = useSyncExternalStore(thread.subscribe, () => thread.state, () => thread.state);
   const memory = useMemory(state);
   const ends = useEnds(thread.http, thread.id, state);
+  useHint(thread.http, state.connection);
   useEffect(() => {
     const mount = (life.mounts += 1);
     if (mount === 1) {
@@ -50,6 +59,12 @@ export function useThread(options: ThreadOptions, { openPage }: HostOptions = {}
     // React mounts twice in development: the thread is closed only if it was not mounted again
     return () => void setTimeout(() => life.mounts === mount && (thread.close(), (life.mounts = 0)));
   }, [life, thread]);
+  useEffect(() => {
+    // the server does not have a message that it refused: reading the thread again would remove it from the screen
+    if (thread.state.connection.state === "refused" && thread.state.messages.at(-1)?.role !== "user") {
+      void thread.open();
+    }
+  }, [thread, JSON.stringify(httpOf(options).headers)]);
   // a program that does not take its call is shown as disconnected after a while, although no event arrives
   const now = useNow(isAskedElsewhere(state.facts));
   return useMemo(() => {
@@ -67,6 +82,7 @@ export interface HandHost extends CardHost {
 export function useHand(hand: Hand, { openPage }: HostOptions = {}): HandHost {
   const state = useSyncExternalStore(hand.subscribe, () => hand.state, () => hand.state);
   const memory = useMemory(state);
+  useHint(hand.http, state.connection);
   const now = useNow(isAskedElsewhere(state.facts));
   return useMemo(() => {
     const cards = [...state.calls.values()].map((call) => viewOf({ ...state, run: { state: "idle" } }, call, memory));
