@@ -1,7 +1,8 @@
 // The tools that are always allowed in a chat. Every row of such a tool says so, with a button that revokes the permission. The server is
 // asked once for all rows, and a revocation shows in all of them.
-import type { Http } from "@farhand/client";
+import { ask, type Http } from "@farhand/client";
 import { useEffect, useSyncExternalStore } from "react";
+import { received } from "./received.ts";
 import { useCardHost } from "./thread.tsx";
 
 export type Standing = "allowed" | "asking" | "undone";
@@ -19,7 +20,7 @@ const LISTS = new WeakMap<Http, Map<string, AllowedTools>>();
 
 function listOf(http: Http, threadId: string): AllowedTools {
   const lists = LISTS.get(http) ?? new Map<string, AllowedTools>();
-  const list = lists.get(threadId) ?? new AllowedTools(http, threadId);
+  const list = lists.get(threadId) ?? new AllowedTools(http, `/api/chat/${encodeURIComponent(threadId)}/allowed`);
   LISTS.set(http, lists.set(threadId, list));
   return list;
 }
@@ -31,7 +32,7 @@ class AllowedTools {
   /** Counts requests and revocations: the response to an older request is ignored. */
   #turn = 0;
 
-  constructor(private readonly http: Http, private readonly threadId: string) {}
+  constructor(private readonly http: Http, private readonly path: string) {}
 
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
@@ -57,7 +58,8 @@ class AllowedTools {
     this.#turn += 1;
     this.#set([[tool, "asking"]]);
     // 404: the tool is no longer allowed, which is the wanted result
-    const isUndone = await this.#send("DELETE", `/${encodeURIComponent(tool)}`).then(({ ok, status }) => ok || status === 404, () => false);
+    const answer = await ask(this.http, `${this.path}/${encodeURIComponent(tool)}`, undefined, { method: "DELETE" });
+    const isUndone = answer.kind === "answered" && (answer.status < 300 || answer.status === 404);
     this.#set([[tool, isUndone ? "undone" : "allowed"]]);
   }
 
@@ -65,24 +67,10 @@ class AllowedTools {
     const turn = (this.#turn += 1);
     // rows that are rendered together share one request
     await Promise.resolve();
-    const found = turn === this.#turn ? await this.#found() : undefined;
-    if (found !== undefined && turn === this.#turn) {
-      this.#set([...this.#standings.keys()].map((tool) => [tool, found.has(tool) ? "allowed" : "undone"]));
+    const { allowed } = turn === this.#turn ? await received<{ allowed: readonly { readonly tool?: unknown }[] }>(this.http, this.path) : {};
+    if (Array.isArray(allowed) && turn === this.#turn) {
+      this.#set([...this.#standings.keys()].map((tool) => [tool, allowed.some((each) => each.tool === tool) ? "allowed" : "undone"]));
     }
-  }
-
-  async #found(): Promise<ReadonlySet<unknown> | undefined> {
-    try {
-      const { allowed } = (await (await this.#send("GET", "")).json()) as { readonly allowed?: unknown };
-      return Array.isArray(allowed) ? new Set(allowed.map((each: { readonly tool?: unknown }) => each.tool)) : undefined;
-    } catch {
-      return undefined;
-    }
-  }
-
-  #send(method: string, path: string): Promise<Response> {
-    const { fetch, url, headers } = this.http;
-    return fetch(`${url}/api/chat/${encodeURIComponent(this.threadId)}/allowed${path}`, { method, headers });
   }
 
   #set(standings: readonly (readonly [string, Standing])[]): void {

@@ -1,6 +1,7 @@
 // What the server stores about finished calls, for a page that knows them from a stream: the kind of each outcome, durations, marks.
 import type { Http, ThreadState } from "@farhand/client";
 import { useEffect, useState } from "react";
+import { received } from "./received.ts";
 import type { Ended } from "./view.ts";
 
 /** The fields of a stored part that are used here; servers may add more. */
@@ -32,14 +33,9 @@ export function useEnds(http: Http, threadId: string, { calls, run }: Pick<Threa
   return ends;
 }
 
-async function storedEnds({ fetch, url, headers }: Http, threadId: string): Promise<ReadonlyMap<string, Ended> | undefined> {
-  try {
-    const response = await fetch(`${url}/api/chat/${encodeURIComponent(threadId)}`, { headers });
-    const { messages } = (await response.json()) as { messages?: readonly { readonly parts: readonly StoredPart[] }[] };
-    return messages === undefined ? undefined : new Map(messages.flatMap(({ parts }) => parts.flatMap(endOf)));
-  } catch {
-    return undefined;
-  }
+async function storedEnds(http: Http, threadId: string): Promise<ReadonlyMap<string, Ended> | undefined> {
+  const { messages } = await received<{ messages: readonly { readonly parts: readonly StoredPart[] }[] }>(http, `/api/chat/${encodeURIComponent(threadId)}`);
+  return messages && new Map(messages.flatMap(({ parts }) => parts.flatMap(endOf)));
 }
 
 function endOf({ toolCallId, outcome, afterSec, tookMs, title, summary, edited, alwaysAllowed, answeredBy, approval }: StoredPart): [string, Ended][] {

@@ -2,6 +2,7 @@
 import type { Http } from "@farhand/client";
 import { useEffect, useSyncExternalStore } from "react";
 import { guessCard, type ToolFacts } from "./guess.ts";
+import { received } from "./received.ts";
 import type { CardHost } from "./thread.tsx";
 import { type CardView, kindOf } from "./view.ts";
 
@@ -90,12 +91,7 @@ class ToolList {
   }
 }
 
-async function toolsOf({ fetch, url, headers }: Http): Promise<ReadonlyMap<string, ToolFacts> | undefined> {
-  try {
-    const response = await fetch(`${url}/api/tools`, { headers });
-    const { tools } = (await response.json()) as { tools?: unknown };
-    return Array.isArray(tools) ? new Map((tools as (ToolFacts & { name: string })[]).map((tool) => [tool.name, tool])) : undefined;
-  } catch {
-    return undefined;
-  }
+async function toolsOf(http: Http): Promise<ReadonlyMap<string, ToolFacts> | undefined> {
+  const { tools } = await received<{ tools: readonly (ToolFacts & { name: string })[] }>(http, "/api/tools");
+  return Array.isArray(tools) ? new Map(tools.map((tool) => [tool.name, tool])) : undefined;
 }

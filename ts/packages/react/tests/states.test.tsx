@@ -221,5 +221,7 @@ it("a tool of the server has the same icon while it runs as when it is done", ()
   const running = { call: { id: "call_1", tool: "bake", phase: "ready", input: {} }, kind: "unknown", state: { name: "running" }, executor: "server" } as const;
   const done = { ...running, call: { ...running.call, phase: "settled", outcome: { kind: "success", output: 1 } }, state: { name: "done" } } as const;
   render(<CardHostProvider host={host}><ToolCard view={running} /><ToolCard view={done} /></CardHostProvider>);
-  expect(document.querySelectorAll(".fh-icon .lucide-server")).toHaveLength(2);
+  const icons = [...document.querySelectorAll(".fh-icon svg")].map((each) => each.innerHTML);
+  // two boxes, one on the other
+  expect(icons.map((each) => each.split("<rect").length - 1)).toEqual([2, 2]);
 });

@@ -1,6 +1,6 @@
 // The card that asks a person to approve a call, and lets them edit its input first. The input must have been visible before it can be
 // allowed; `deliberate.tsx` decides which presses count.
-import { Pencil } from "lucide-react";
+import { Pencil } from "./icons.tsx";
 import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from "react";
 import { areDrafts } from "../drafts.ts";
 import { editFields, type FieldDrafts, firstDrafts } from "../fields.ts";

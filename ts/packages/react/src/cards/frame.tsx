@@ -1,7 +1,7 @@
 // The frame of every card: icon, title, context, body, one main button, a way to decline, and the time left.
 import {
-  Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type LucideIcon, MapPin, Palette, Plug, Server, ShieldCheck, TriangleAlert, Type, X,
-} from "lucide-react";
+  Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type Icon, MapPin, Palette, Plug, Server, ShieldCheck, TriangleAlert, Type, X,
+} from "./icons.tsx";
 import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
 import { useNow } from "../card-memory.ts";
 import { timeLeft } from "../sentences.ts";
@@ -11,7 +11,7 @@ import { piecesOf } from "../visible-text.ts";
 import type { Words } from "../words.ts";
 import { VisibleText } from "./input.tsx";
 
-const ICONS: Readonly<Record<Kind, LucideIcon>> = {
+const ICONS: Readonly<Record<Kind, Icon>> = {
   confirm: Hand,
   text: Type,
   select: List,
@@ -27,7 +27,7 @@ const ICONS: Readonly<Record<Kind, LucideIcon>> = {
 };
 
 /** A tool without a card of its own shows where it runs. */
-export function iconOf({ kind, executor, state }: CardView): LucideIcon {
+export function iconOf({ kind, executor, state }: CardView): Icon {
   if (state.name === "denied") {
     return ShieldCheck;
   }

@@ -1,5 +1,5 @@
 // All open questions of a thread, at the end of its messages. Owns the focus and the announcements for screen readers.
-import { Hand } from "lucide-react";
+import { Hand } from "./icons.tsx";
 import { type ReactNode, useRef } from "react";
 import { announcementOf } from "../sentences.ts";
 import { type CardHost, CardHostProvider, type Style, useWords } from "../thread.tsx";

@@ -1,6 +1,6 @@
 // Finished calls as rows; a click unfolds input and output.
 import { openable } from "@farhand/client";
-import { Check, Minus, X } from "lucide-react";
+import { Check, Minus, X } from "./icons.tsx";
 import type { ReactNode } from "react";
 import { useAllowed } from "../allowed.ts";
 import { doneTitle, doneWords, durationOf, lateWords, questionOf } from "../sentences.ts";
