@@ -2,7 +2,7 @@
 import { type Call, type Decision, httpOf, EMPTY_CONVERSATION } from "@farhand/client";
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeEach, expect, it, vi } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
 import { type CardHost, CardHostProvider, CardList, cardsMoved, type CardState, ToolCard, viewOf } from "../src/index.ts";
 import { pressesAre } from "./trust.ts";
@@ -20,6 +20,8 @@ beforeEach(() => {
   pressesAre("a person's");
 });
 afterEach(() => void vi.useRealTimers());
+// what these files remember is of a clock that is ahead of the real one: the next file of this process loads them anew
+afterAll(() => void vi.resetModules());
 afterEach(() => void vi.restoreAllMocks());
 afterEach(() => void vi.unstubAllGlobals());
 afterEach(cleanup);
@@ -113,6 +115,36 @@ function press(target: Element): void {
   fireEvent.pointerDown(target);
   fireEvent.click(target, { detail: 1 });
 }
+
+it("the places of many buttons are read together, and only of those that could be pressed", () => {
+  requirement("approval:deliberate");
+  const begun = vi.spyOn(globalThis, "setInterval");
+  const ended = vi.spyOn(globalThis, "clearInterval");
+  const cards = (state: CardState): ReactNode => (
+    <CardHostProvider host={host}>
+      {Array.from({ length: 10 }, (_, index) => <ToolCard key={index} view={{ call: { ...asking({ path: `${index}.txt` }), id: `call_${index}` }, kind: "approval", state: index < 4 ? OPEN : state, executor: "server" }} />)}
+    </CardHostProvider>
+  );
+  const { rerender, unmount } = render(cards(OPEN));
+  settle();
+  const places = vi.spyOn(Element.prototype, "getBoundingClientRect");
+  const shared = vi.spyOn(document.body, "scrollHeight", "get");
+  const look = (): number[] => {
+    places.mockClear();
+    shared.mockClear();
+    act(() => void vi.advanceTimersByTime(32));
+    return [places.mock.calls.length, shared.mock.calls.length];
+  };
+  // what is around all of them is read once
+  expect(look()).toEqual([10, 1]);
+  rerender(cards({ name: "sending" }));
+  expect(look()).toEqual([4, 1]);
+  const timers = begun.mock.results.filter((_, index) => begun.mock.calls[index]?.[1] === 32).map(({ value }) => value as unknown);
+  const isOver = (timer: unknown): boolean => ended.mock.calls.some(([each]) => each === timer);
+  expect(timers.filter((timer) => !isOver(timer))).toHaveLength(1);
+  unmount();
+  expect(timers.filter((timer) => !isOver(timer))).toEqual([]);
+});
 
 it("a pointer under which the button has come presses nothing for a moment; a key does", () => {
   requirement("approval:deliberate");

@@ -67,9 +67,8 @@ function watch(): void {
 }
 
 /** The time from which it can be pressed; 0 while it is disabled or hidden, and for a moment after that. */
-function useSettled(isOff: boolean, button: RefObject<Element | null>): number {
+function useSettled(isUsable: boolean): number {
   const [since, setSince] = useState(0);
-  const isUsable = useInSight(button) && !isOff;
   useEffect(watch, []);
   useEffect(() => {
     setSince(0);
@@ -89,54 +88,96 @@ interface Stillness {
   readonly stands: (since: number) => boolean;
 }
 
+/** Reads the position of one button; returns the time since which it has not moved. */
+type Look = (scrolled: Scrolled) => number;
+
+/** One for each button. All buttons that could be pressed are read in one go, before anything is rendered: many cards cost one layout. */
+const LOOKS = new Set<Look>();
+let looking: ReturnType<typeof setInterval> | undefined;
+
+function lookAtAll(): void {
+  // also while all of them are out of sight: the letters of their cards count
+  noteFocus();
+  const scrolled: Scrolled = new Map();
+  LOOKS.forEach((look) => look(scrolled));
+}
+
+function keepLooking(look: Look): () => void {
+  LOOKS.add(look);
+  looking ??= setInterval(lookAtAll, LOOK_EVERY_MS);
+  return () => {
+    LOOKS.delete(look);
+    if (LOOKS.size === 0) {
+      clearInterval(looking);
+      looking = undefined;
+    }
+  };
+}
+
+function noteFocus(): void {
+  if (!document.hasFocus()) {
+    noteSight();
+  }
+}
+
 /** False for a moment after the button has moved by itself, because a card disappeared or grew or the page scrolled: the pointer may have
  * been meant for something else. A person who scrolls sees where the button goes. Also false for a moment after the window got the
  * focus: the press that focuses it, or that closes a dialog of the browser, is not meant for the button. */
-function useStill(button: RefObject<Element | null>): Stillness {
+function useStill(button: RefObject<Element | null>, isUsable: boolean): Stillness {
   const [isStill, setStill] = useState(true);
   const place = useRef<Place | undefined>(undefined);
   const movedAt = useRef(NEVER);
-  const stands = useCallback((since: number): boolean => {
+  const look = useCallback((scrolled: Scrolled): number => {
     // the timer may fire once after the button is unmounted
-    if (button.current === null) {
-      return false;
+    if (!isUsable || button.current === null) {
+      return Number.POSITIVE_INFINITY;
     }
     const now = performance.now();
-    const next = placeOf(button.current);
+    const next = placeOf(button.current, scrolled);
     if (isElsewhere(place.current ?? next, next)) {
       movedAt.current = now;
-    }
-    if (!document.hasFocus()) {
-      noteSight();
     }
     place.current = next;
     const stoodSince = Math.max(movedAt.current, shiftedAt, seenAt);
     setStill(now - stoodSince >= SETTLED_MS);
-    return since - stoodSince >= SETTLED_MS;
-  }, [button]);
+    return stoodSince;
+  }, [button, isUsable]);
   // before it is painted at its new place
-  useBeforePaint(() => void stands(0));
-  useEffect(() => {
-    const timer = setInterval(stands, LOOK_EVERY_MS, 0);
-    return () => clearInterval(timer);
-  }, [stands]);
+  useBeforePaint(() => void look(new Map()));
+  useEffect(() => keepLooking(look), [look]);
+  const stands = (since: number): boolean => {
+    noteFocus();
+    return since - look(new Map()) >= SETTLED_MS;
+  };
   return { isStill, stands };
 }
 
-const useBeforePaint = typeof document === "undefined" ? useEffect : useLayoutEffect;
+export const useBeforePaint = typeof document === "undefined" ? useEffect : useLayoutEffect;
 
 /** The position in the scrolled content, the vertical position in the window, and the scrollable height. */
 type Place = readonly [left: number, top: number, topInWindow: number, extent: number];
 
-function placeOf(element: Element): Place {
+function placeOf(element: Element, scrolled: Scrolled): Place {
   const { left, top } = element.getBoundingClientRect();
-  const place: [number, number, number, number] = [left, top, top, 0];
-  for (let around: Element | null = element; around !== null; around = around.parentElement) {
-    place[0] += around.scrollLeft;
-    place[1] += around.scrollTop;
-    place[3] += around.scrollHeight;
+  const [scrolledLeft, scrolledTop, extent] = scrollOf(element, scrolled);
+  return [left + scrolledLeft, top + scrolledTop, top, extent];
+}
+
+/** How far an element and all around it are scrolled, and how much there is to scroll: buttons share most of what is around them. */
+type Scrolled = Map<Element, readonly [left: number, top: number, extent: number]>;
+
+function scrollOf(element: Element | null, scrolled: Scrolled): readonly [number, number, number] {
+  if (element === null) {
+    return [0, 0, 0];
   }
-  return place;
+  const known = scrolled.get(element);
+  if (known !== undefined) {
+    return known;
+  }
+  const [left, top, extent] = scrollOf(element.parentElement, scrolled);
+  const sum = [left + element.scrollLeft, top + element.scrollTop, extent + element.scrollHeight] as const;
+  scrolled.set(element, sum);
+  return sum;
 }
 
 /** Whether it has moved. A list below the button that gets shorter also moves it in the window. Scrolling alone does not count: it is the
@@ -170,8 +211,9 @@ export interface AllowButtonProps extends Omit<ButtonProps, "onClick"> {
 /** For every button that lets a call run, or gives consent in the person's name. */
 export function AllowButton({ onAllow, disabled = false, ...rest }: AllowButtonProps): ReactNode {
   const button = useRef<HTMLSpanElement>(null);
-  const since = useSettled(disabled, button);
-  const { isStill, stands } = useStill(button);
+  const isUsable = useInSight(button) && !disabled;
+  const since = useSettled(isUsable);
+  const { isStill, stands } = useStill(button, isUsable);
   return (
     <span ref={button} className="fh-allow">
       <Button
