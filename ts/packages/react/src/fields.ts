@@ -17,6 +17,8 @@ export interface Named {
   readonly label: string;
   readonly description: string;
   readonly isRequired: boolean;
+  /** Required in an object that may itself be left out. */
+  readonly isOwed?: boolean;
   readonly isNullable: boolean;
   readonly rule: Rule;
 }
@@ -125,11 +127,11 @@ function fieldsIn(rule: Rule, { root, path, labels, isNeeded }: Within): readonl
     if (typeIn(inner) === "object" && inner["properties"] !== undefined && place.length < NESTED_AT_MOST) {
       return fieldsIn(inner, { root, path: place, labels: [...labels, labelOf(inner, name)], isNeeded: isRequired });
     }
-    return [fieldOf(inner, { path: place, labels, isRequired, isNullable: isNullable(own) }, root)];
+    return [fieldOf(inner, { path: place, labels, isRequired, isOwed: needed.has(name) && !isNeeded, isNullable: isNullable(own) }, root)];
   });
 }
 
-interface Place extends Pick<Named, "path" | "isRequired" | "isNullable"> {
+interface Place extends Pick<Named, "path" | "isRequired" | "isOwed" | "isNullable"> {
   /** Those of the objects around it. */
   readonly labels: readonly string[];
 }
@@ -195,7 +197,8 @@ function firstDraft(field: Field): Draft {
   const first = field.rule["default"];
   switch (field.kind) {
     case "boolean":
-      return first === true;
+      // a box that nobody has touched is an answer only where there has to be one
+      return first === undefined && !field.isRequired ? "" : first === true;
     case "many":
       return field.choices.filter(({ raw }) => Array.isArray(first) && first.includes(raw)).map(({ value }) => value);
     case "one":

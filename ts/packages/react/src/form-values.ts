@@ -18,7 +18,13 @@ export function filled(fields: readonly Field[], drafts: FieldDrafts, words: Wor
     const each = checked[index];
     return each !== undefined && "value" in each ? [[field.path, each.value]] : [];
   });
-  return { errors, value: fields[0]?.path.length === 0 ? (whole ?? null) : values.reduce<Rule>((object, [path, value]) => withValue(object, path, value), {}) };
+  // a box that is not ticked says no once something else of its object is filled in
+  const owed = fields.filter(({ kind, isOwed, path, name }) => kind === "boolean" && isOwed && drafts[name] === "" && values.some(([other]) => isBeside(path, other))).map(({ path }) => [path, false] as const);
+  return { errors, value: fields[0]?.path.length === 0 ? (whole ?? null) : [...values, ...owed].reduce<Rule>((object, [path, value]) => withValue(object, path, value), {}) };
+}
+
+function isBeside(path: readonly string[], other: readonly string[]): boolean {
+  return path.slice(0, -1).every((name, index) => other[index] === name);
 }
 
 /** An edited input: values that nobody touched are unchanged, byte for byte. */
@@ -62,7 +68,7 @@ export type Checked = { readonly value: unknown } | { readonly error: string } |
 export function check(field: Field, draft: Draft, words: Words = WORDS): Checked {
   switch (field.kind) {
     case "boolean":
-      return { value: draft === true };
+      return draft === "" ? undefined : { value: draft === true };
     case "many":
       return checkMany(field, Array.isArray(draft) ? draft : [], words);
     default:

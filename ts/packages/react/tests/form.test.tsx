@@ -48,8 +48,27 @@ it("a filled form is accepted with the values of its fields, without those left 
   fireEvent.click(screen.getByLabelText("Step-free"));
   fireEvent.click(screen.getByLabelText("Quiet"));
   fireEvent.submit(document.querySelector("form") as Element);
-  const content = { name: "Ada", guests: 2, area: "out", needs: ["Quiet", "Step-free"], reminder: false };
+  const content = { name: "Ada", guests: 2, area: "out", needs: ["Quiet", "Step-free"] };
   expect(sent).toEqual([{ kind: "success", output: { action: "accept", content } }]);
+});
+
+it("a box that nobody touched is left out, unless it is required or the schema has a default for it", () => {
+  const BOX = { type: "boolean" };
+  const trip = { type: "object", properties: { to: { type: "string" }, isReturn: BOX, hasDog: BOX }, required: ["to", "isReturn"] };
+  const schema = { type: "object", properties: { news: BOX, on: { ...BOX, default: true }, off: { ...BOX, default: false }, terms: BOX, was: BOX, trip }, required: ["terms"] };
+  const { at, sent } = pageOf({ schema });
+  render(at());
+  const send = (): void => void fireEvent.submit(document.querySelector("form") as Element);
+  send();
+  const content = { on: true, off: false, terms: false };
+  // who ticks it and thinks again has answered it
+  fireEvent.click(screen.getByLabelText("Was"));
+  fireEvent.click(screen.getByLabelText("Was"));
+  // and of a trip that there is, a box that is required says no
+  type("Trip: To (optional)", "Oslo");
+  send();
+  const later = { ...content, was: false, trip: { to: "Oslo", isReturn: false } };
+  expect(sent.map((each) => each.kind === "success" && each.output)).toEqual([{ action: "accept", content }, { action: "accept", content: later }]);
 });
 
 it("what is wrong is told beside its field, the first of them takes the focus, and nothing is sent", () => {
