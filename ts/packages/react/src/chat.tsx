@@ -5,6 +5,7 @@ import { Button, Note } from "./cards/frame.tsx";
 import { CardList } from "./cards/list.tsx";
 import { Rows } from "./cards/rows.tsx";
 import { ToolCard } from "./cards/card.tsx";
+import { useStickyEnd } from "./sticky-end.ts";
 import { CardHostProvider, type HostOptions, type Style, type ThreadHost, useThread, useWords } from "./thread.tsx";
 import { type CardView, isWaiting } from "./view.ts";
 
@@ -16,14 +17,21 @@ export interface ThreadProps extends ThreadOptions, HostOptions, Style {
 /** Messages, cards and a message box. For another layout, use `useThread`, `CardList` and `Rows`. */
 export function Thread({ cards, words, renderText = asItIs, openPage, ...options }: ThreadProps): ReactNode {
   const host = useThread(options, openPage === undefined ? {} : { openPage });
+  return <CardHostProvider host={host} cards={cards} words={words}><Talk host={host} renderText={renderText} /></CardHostProvider>;
+}
+
+function Talk({ host, renderText }: MessagesProps): ReactNode {
+  const words = useWords();
+  const { room, isAway, jump, ...events } = useStickyEnd(host.state.messages.findLast(({ role }) => role === "user")?.id);
   return (
-    <CardHostProvider host={host} cards={cards} words={words}>
-      <div className="fh-cards fh-thread">
+    <div className="fh-cards fh-thread">
+      <div ref={room} className="fh-cards fh-scroll" role="region" aria-label={words.messages} tabIndex={0} {...events}>
         <Messages host={host} renderText={renderText} />
         <CardList host={host} />
-        <Composer host={host} />
       </div>
-    </CardHostProvider>
+      {isAway && <Button className="fh-button fh-plain fh-little fh-jump" onClick={jump}>{words.jump}</Button>}
+      <Composer host={host} />
+    </div>
   );
 }
 

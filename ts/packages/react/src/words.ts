@@ -213,6 +213,8 @@ export const WORDS = {
   manyLines: (limit: number): string => `Enter at most ${plural(limit, "line")}.`,
 
   // a whole chat
+  messages: "Messages",
+  jump: "Jump to latest",
   message: "Message",
   sendMessage: "Send message",
   stop: "Stop",
