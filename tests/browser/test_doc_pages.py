@@ -372,11 +372,57 @@ async def test_react_an_inbox_beside_any_chat(browser: Browser, docs: Docs) -> N
         await expect(page.get_by_role("button", name="Yes", exact=True)).to_have_count(0)
 
 
-async def test_react_a_card_of_your_own(browser: Browser, docs: Docs) -> None:
+@pytest.mark.parametrize(("press", "answer"), [("Go ahead", "yes"), ("Rather not", "no")])
+async def test_react_a_card_of_your_own(browser: Browser, docs: Docs, press: str, answer: str) -> None:
     async with at_home(browser, docs, f"rating.html#{unique('chat')}") as page:
         await says(page, "How was it?")
         await page.get_by_role("button", name="3").click()
         await once(page, "rate gave 3.")
         await says(page, "Ask me to confirm something")
-        await page.get_by_role("button", name="Go ahead").click()
-        await once(page, "user_confirm gave yes.")
+        button = page.get_by_role("button", name=press)
+        if press == "Go ahead":
+            # like the card that it replaces, it is not pressed by a script
+            await expect(button).to_be_enabled()
+            await button.evaluate("button => button.click()")
+        await button.click()
+        await once(page, f"user_confirm gave {answer}.")
+
+
+async def test_react_a_thread_follows_its_end_and_leaves_alone_who_has_scrolled_up(
+    browser: Browser, docs: Docs
+) -> None:
+    story = unique("story")
+    async with at_home(browser, docs, f"rating.html#{unique('chat')}") as page:
+        room = page.get_by_role("region", name="Messages")
+        jump = page.get_by_role("button", name="Jump to latest")
+        await says(page, "\n".join(f"Line {number}" for number in range(100)))
+        await expect(page.get_by_text("You said: Line 0")).to_be_attached()
+        await page.wait_for_function(AT_ITS_END)
+        await expect(page.get_by_role("textbox", name="Message")).to_be_in_viewport()
+        await says(page, f"tell {story}")
+        await expect(page.get_by_text("Once upon a time")).to_be_in_viewport()
+        await room.hover()
+        await page.mouse.wheel(0, -600)
+        await expect(jump).to_be_visible()
+        before = await room.evaluate("(room) => room.scrollTop")
+        (docs.room / "gates" / story).touch()
+        await expect(page.get_by_text("there was a gate.")).to_be_attached()
+        assert await room.evaluate("(room) => room.scrollTop") == before
+        await jump.click()
+        await expect(page.get_by_text("there was a gate.")).to_be_in_viewport()
+        await expect(jump).to_have_count(0)
+        # a person who writes wants to see it, and a question is seen whole
+        await page.mouse.wheel(0, -600)
+        await expect(jump).to_be_visible()
+        await says(page, "Ask me to confirm something")
+        await expect(page.get_by_role("button", name="Rather not")).to_be_in_viewport()
+        await page.set_viewport_size({"width": 390, "height": 500})
+        await expect(page.get_by_role("button", name="Rather not")).to_be_in_viewport()
+        await page.wait_for_function(AT_ITS_END)
+
+
+AT_ITS_END = """() => {
+    const room = document.querySelector("[role=region]");
+    const isScrolled = room.scrollHeight > room.clientHeight;
+    return isScrolled && room.scrollHeight - room.scrollTop - room.clientHeight < 2;
+}"""

@@ -9,7 +9,7 @@ export { type Input, InputForm, type InputFormProps } from "./cards/input.tsx";
 export { Rows } from "./cards/rows.tsx";
 export { editFields, type FieldDrafts, firstDrafts } from "./fields.ts";
 export { edited, type Filled } from "./form-values.ts";
-export type { ToolFacts } from "./guess.ts";
+export { confirmValues, type ToolFacts } from "./guess.ts";
 export { type CardMemory, useMemory, useNow } from "./card-memory.ts";
 export { questionOf, sentenceOf, shareIn, titleOf } from "./sentences.ts";
 export { type CardHost, CardHostProvider, type CardProps, type HandHost, type HostOptions, type OwnCards, type ReadCalls, type Style, type ThreadHost, useAnyEdited, useCardHost, useDraft, useHand, useReadCalls, useThread, useWords } from "./thread.tsx";

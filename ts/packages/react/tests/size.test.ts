@@ -32,6 +32,18 @@ function rulesOf(style: string): string {
   return style.slice(style.indexOf("\n}"));
 }
 
+it("the README's own colours are readable, too, and what it does not set follows what it does", () => {
+  const style = readFileSync(resolve(import.meta.dirname, "../src/cards.css"), "utf8");
+  const readme = readFileSync(resolve(import.meta.dirname, "../README.md"), "utf8");
+  const [, own = ""] = /```css\n(.*?)```/s.exec(readme) ?? [];
+  for (const mode of [0, 1]) {
+    expect(ratio(colour(style, "on-accent", mode), colour(own, "accent", mode))).toBeGreaterThanOrEqual(4.5);
+  }
+  const following = [...style.matchAll(/--fh-(size|radius)-(?:title|small|tiny|control): ([^;]+);/g)];
+  expect(following.length).toBe(5);
+  expect(following.filter(([, name, value]) => !value?.includes(`var(--fh-${name})`))).toEqual([]);
+});
+
 it("text is readable on its ground in light and dark: 4.5 to 1 at least", () => {
   const style = readFileSync(resolve(import.meta.dirname, "../src/cards.css"), "utf8");
   const pairs = [
