@@ -31,6 +31,7 @@ from farhand.core.tool import Executor
 from farhand.errors import LostClaim, StoreDown
 from farhand.eventlog.writer import RunWriter
 from farhand.store.base import FoundThread
+from farhand.supervisor import supervise
 
 log = logging.getLogger("farhand.runs")
 
@@ -233,7 +234,7 @@ class Worker:
         )
         # before anything is opened or run under its name
         await self._unless_store_is_down(self._ownership.renew())
-        tasks = [group.create_task(_supervise(watch)) for watch in watches]
+        tasks = [group.create_task(supervise(watch, log, pause_sec=SWEEP_SEC)) for watch in watches]
         # what a crash left behind is claimed before anything reads it: a replay leaves out what the crash cut
         # short
         await self._recovered.wait()
@@ -458,16 +459,6 @@ class Worker:
         except Exception:
             log.exception("run %s cannot be ended and is left alone", run.run_id)
             self._unreadable.add(run.run_id)
-
-
-async def _supervise(watch: Callable[[], Awaitable[None]]) -> None:
-    """An unexpected error in a watcher must end neither it nor the runs."""
-    while True:
-        try:
-            return await watch()
-        except Exception:
-            log.exception("a background task crashed; restarting it")
-            await asyncio.sleep(SWEEP_SEC)
 
 
 _BROKEN = RunFailed(

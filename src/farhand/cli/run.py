@@ -17,7 +17,7 @@ from farhand.cli.console import address_of
 from farhand.cli.options import ServeOptions
 from farhand.cli.serve import prepare_server, print_ready, print_stopped, serve_process, set_up
 from farhand.cli.target import load_target
-from farhand.cli.workers import ParentLink, require_shared, supervise
+from farhand.cli.workers import ParentLink, require_shared, run_workers
 from farhand.errors import BadSetting
 from farhand.server.app import App, create_app
 from farhand.server.auth.dev_token import kept_token
@@ -36,7 +36,7 @@ def serve_target(target: str, options: ServeOptions, *, workers: int, inherited:
     if inherited is not None:
         _serve_inherited(app, settings, ParentLink.read(inherited))
     elif workers > 1:
-        _supervise(app, settings, workers)
+        _run_workers(app, settings, workers)
     else:
         _serve(app, settings)
 
@@ -87,9 +87,9 @@ def _serve_inherited(app: App, settings: ServerSettings, inherited: ParentLink) 
     serve_process(app, inherited.sockets, ready=inherited.ready)
 
 
-def _supervise(app: App, settings: ServerSettings, workers: int) -> None:
+def _run_workers(app: App, settings: ServerSettings, workers: int) -> None:
     sockets = prepare_server(app, settings)
-    code = supervise(
+    code = run_workers(
         sockets, workers, token=app.auth.token, ready=lambda: print_ready(app, settings, workers=workers)
     )
     if code:

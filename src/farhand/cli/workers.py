@@ -73,7 +73,7 @@ class ParentLink:
         os.kill(os.getpid(), signal.SIGTERM)
 
 
-def supervise(
+def run_workers(
     sockets: list[socket.socket], count: int, *, token: str | None, ready: Callable[[], None]
 ) -> int:
     """Runs this command in `count` processes until a signal; returns the exit code."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
@@ -16,19 +15,17 @@ from farhand.clients.presence import ClientKey, loop_time
 from farhand.clients.sessions import ClientSessions
 from farhand.core.call import Call
 from farhand.core.principal import Owner
-from farhand.errors import Broken
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import STREAM_BEGUN
 from farhand.store.base import CLIENTS_CHANGED
 from farhand.store.presence import Absence, Streams
+from farhand.supervisor import supervise
 
 log = logging.getLogger("farhand.clients")
 
 POLL_SEC = 1.0
 SLOW_SEC = 1.0
 """A store that takes longer to answer counts as down."""
-SAME_FAILURE_SEC = 15.0
-"""A failure within this time of the last one is the same failure and is logged at DEBUG."""
 RENEWALS_PER_LEASE = 3
 
 
@@ -49,7 +46,7 @@ class ClusterSync:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             for watch in (self._renew_seats, self._remove_absent, self._follow_changes, self._follow_streams):
-                group.create_task(keep_running(watch))
+                group.create_task(supervise(watch, log, pause_sec=POLL_SEC))
 
     async def _renew_seats(self) -> None:
         presence, lease = self._sessions.presence, self._sessions.settings.timeouts.lease
@@ -128,19 +125,3 @@ class ClusterSync:
                     item = subscription.items.pop(0)
                     assert isinstance(item, str), "the topic has texts"
                     self._sessions.presence.supersede_older(item)
-
-
-async def keep_running(watch: Callable[[], Awaitable[None]]) -> None:
-    """Runs background work until it is cancelled; it is started again whatever it raises."""
-    failed_at = -math.inf
-    while True:
-        try:
-            return await watch()
-        except Broken as error:
-            level = logging.WARNING if loop_time() - failed_at > SAME_FAILURE_SEC else logging.DEBUG
-            failed_at = loop_time()
-            log.log(level, "background task of registered clients failed; retrying: %s", error)
-        # whatever one of these tasks raises must not stop the others or the server
-        except Exception:
-            log.exception("background task crashed; restarting it")
-        await asyncio.sleep(POLL_SEC)

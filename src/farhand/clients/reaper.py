@@ -12,7 +12,7 @@ import logging
 from collections.abc import Iterable
 
 from farhand.calls.desk import Desk
-from farhand.clients.cluster import ClusterSync, keep_running
+from farhand.clients.cluster import POLL_SEC, ClusterSync
 from farhand.clients.presence import ClientKey
 from farhand.clients.sessions import DISCONNECTED, ClientSessions
 from farhand.core.call import Call, Phase
@@ -22,6 +22,7 @@ from farhand.core.principal import Owner
 from farhand.errors import Broken, Unreadable
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import CLIENT_CALLS
+from farhand.supervisor import supervise
 
 log = logging.getLogger("farhand.clients")
 
@@ -55,11 +56,11 @@ class ClientReaper:
         streams = self._log.streams
         async with asyncio.TaskGroup() as group:
             if streams is None:
-                group.create_task(keep_running(self._watch_absent))
+                group.create_task(supervise(self._watch_absent, log, pause_sec=POLL_SEC))
             else:
                 group.create_task(ClusterSync(self._sessions, self._fail, self._log, streams).run())
-            group.create_task(keep_running(self._watch_calls))
-            group.create_task(keep_running(self._watch_orphans))
+            group.create_task(supervise(self._watch_calls, log, pause_sec=POLL_SEC))
+            group.create_task(supervise(self._watch_orphans, log, pause_sec=POLL_SEC))
 
     async def _watch_absent(self) -> None:
         presence = self._sessions.presence

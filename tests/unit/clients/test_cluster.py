@@ -19,25 +19,6 @@ from tests.requirement import requirement
 from tests.unit.clients.client_harness import ANN, PATIENT, Office, comes_true
 
 
-async def test_a_store_that_is_away_is_told_once_for_as_long_as_it_lasts(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    left = [StoreDown("The store did not complete the request.")] * 3
-
-    async def watch() -> None:
-        if left:
-            raise left.pop()
-
-    monkeypatch.setattr(cluster, "POLL_SEC", 0.0)
-    await cluster.keep_running(watch)
-    assert caplog.text.count("background task of registered clients failed") == 1
-    # another time is another trouble
-    monkeypatch.setattr(cluster, "SAME_FAILURE_SEC", -1.0)
-    left.append(StoreDown("The store did not complete the request."))
-    await cluster.keep_running(watch)
-    assert caplog.text.count("background task of registered clients failed") == 2
-
-
 class AwayStreams:
     """A client is absent for long, and the store is down when the test says so."""
 

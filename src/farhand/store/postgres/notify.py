@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TypeAlias
 
@@ -33,6 +33,7 @@ from farhand.store.postgres.connection import (
     connect,
 )
 from farhand.store.postgres.pool import Pool
+from farhand.supervisor import supervise
 
 log = logging.getLogger("farhand.store")
 
@@ -104,7 +105,7 @@ class Notifier:
         try:
             async with asyncio.TaskGroup() as group:
                 for loop in (self._listen, self._recheck_while_disconnected):
-                    group.create_task(_restart_if_broken(loop))
+                    group.create_task(supervise(loop, log, pause_sec=RETRY_SEC))
         finally:
             self.is_listening = False
 
@@ -240,16 +241,6 @@ def payloads(sender: str, hints: Iterable[Hint]) -> list[str]:
 
 def _payload(sender: str, parts: list[bytes]) -> str:
     return (b'["%s",[%s]]' % (sender.encode(), b",".join(parts))).decode()
-
-
-async def _restart_if_broken(loop: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        try:
-            return await loop()
-        # unexpected: without a restart, no hints would arrive any more
-        except Exception:
-            log.exception("background task of notifications crashed; restarting it")
-            await asyncio.sleep(RETRY_SEC)
 
 
 class FeedWriter:
