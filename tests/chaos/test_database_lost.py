@@ -168,8 +168,8 @@ async def test_tools_that_run_during_a_long_outage_of_the_database_are_not_taken
             # every lease expires
             await asyncio.sleep(2 * lease_sec)
             await asyncio.to_thread(own.start)
-            # each worker sweeps more than once
-            await asyncio.sleep(lease_sec)
+            # each worker sweeps more than once after it trusts leases again
+            await asyncio.sleep(2 * lease_sec)
             for worker, chat in chats:
                 worker.open_gate(chat)
             for worker, chat in chats:

@@ -68,7 +68,8 @@ class Membership:
         await self._renew_seat()
         now = asyncio.get_running_loop().time()
         if self._renewed_at is not None and now - self._renewed_at > self._usual_sec:
-            self._trusted_from = now + self._lease_sec / RENEWALS
+            # the others try to connect once in RETRY_SEC, and connecting takes time too
+            self._trusted_from = now + max(self._lease_sec / RENEWALS, 3 * RETRY_SEC)
         self._renewed_at = now
 
     async def _renew_seat(self) -> None:
