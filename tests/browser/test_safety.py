@@ -44,7 +44,7 @@ async def test_an_address_that_is_not_http_is_not_opened(player: Visitor) -> Non
     await expect(player.page.locator("iframe")).to_have_count(0)
     await expect(player.main.get_by_role("button", name="Open")).to_have_count(0)
     # the name of the chat, and not what a script would have written there
-    assert (await player.page.title()).endswith(" · The stage")
+    await expect(player.page).to_have_title(re.compile(" · The stage$"))
     assert len(player.page.context.pages) == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.security.attack import ALL, PAIRS
 
 GROUPS = (
-    "who_you_are", "exactly_once", "forged_history_and_approvals", "hostile_json", "hostile_schemas",
+    "authentication", "exactly_once", "forged_history_and_approvals", "hostile_json", "hostile_schemas",
     "streams_and_sockets", "exhaustion", "browser",
 )  # fmt: skip
 AT_LEAST = 150
