@@ -149,7 +149,7 @@ def _write(event: Event, thread: ThreadState, now: float) -> Decision[object]:
 def _finish(thread: ThreadState, now: float) -> Decision[object]:
     assert thread.run is not None, "a message has begun one"
     result = StepResult(step=1, stop_reason="end", after=thread.run.seq, is_last=True, is_delivered=True)
-    ended = runs.finish_step(thread, thread.run.fence, result, now=now, settings=SETTINGS, room=0)
+    ended = runs.finish_step(thread, thread.run.fence, result, now=now, settings=SETTINGS, calls_left=0)
     return Decision(None, ended.events)
 
 

@@ -51,7 +51,7 @@ class SyntheticRun:
         self._add(StepStarted(1))
         room = len(result.calls)
         ended = runs.finish_step(
-            self._thread, FENCE, result, now=self._now, settings=self._settings, room=room
+            self._thread, FENCE, result, now=self._now, settings=self._settings, calls_left=room
         )
         self._add(*ended.events)
 

@@ -206,8 +206,8 @@ async def test_a_new_message_after_the_kill_cancels_the_tool_and_its_question(pl
         assert (await http.get("/api/inbox")).json()["calls"] == []
 
 
-@requirement("hands:brought-tools")
-async def test_a_run_still_has_the_tools_that_it_brought_and_weighs_them_though_the_server_was_killed(
+@requirement("hands:request-tools")
+async def test_a_run_still_has_the_tools_of_its_request_and_weighs_them_though_the_server_was_killed(
     place: Place,
 ) -> None:
     chart = {"name": "show_chart", "description": "Show it.", "parameters": {"type": "object"}}

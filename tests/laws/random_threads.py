@@ -105,7 +105,7 @@ class Lives:
                 calls=asked,
                 is_last=not asked,
             )
-            return runs.finish_step(thread, run.fence, result, now=now, settings=SETTINGS, room=99)
+            return runs.finish_step(thread, run.fence, result, now=now, settings=SETTINGS, calls_left=99)
 
         await self._do(key, finish)
 
@@ -128,7 +128,9 @@ class Lives:
             return
         await self._do(
             key,
-            lambda thread, now: open_direct(thread, opening, title="", now=now, settings=SETTINGS, room=99),
+            lambda thread, now: open_direct(
+                thread, opening, title="", now=now, settings=SETTINGS, calls_left=99
+            ),
         )
 
     async def _answer(self, key: Key) -> None:

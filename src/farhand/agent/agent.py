@@ -161,7 +161,7 @@ class Agent:
         service = await self._open()
         pause = await service.pause(owner, thread)
         got = [call_id for call_id, _ in results]
-        reactions = [reaction_of(call_id, brought) for call_id, brought in results]
+        reactions = [reaction_of(call_id, answer) for call_id, answer in results]
         if not pause.open and not pause.calls:
             raise ResultMismatch([], got)
         # the next pause has to return to the caller too, instead of being held

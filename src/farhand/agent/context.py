@@ -67,14 +67,14 @@ class AgentContext:
     sources: tuple[ToolSource, ...] = ()
     """Tools that come and go with their registered clients. They cannot shadow the toolbox."""
 
-    async def offered(self, context: Context, brought: Sequence[str] = ()) -> OfferedTools:
-        """The tools that the model, or a call, may use for this person. `brought` has the versions of the
-        tools that the request contained."""
+    async def offered(self, context: Context, request_tools: Sequence[str] = ()) -> OfferedTools:
+        """The tools that the model, or a call, may use for this person. `request_tools` has the versions of
+        the tools that the request contained."""
         toolbox = self.toolbox
         if self.choose_tools is not None:
             toolbox = await choose_toolbox(toolbox, self.choose_tools, context)
             self.remember(toolbox)
-        known = await self._find_request_tools(context, brought) if brought else ()
+        known = await self._find_request_tools(context, request_tools) if request_tools else ()
         return OfferedTools(context.owner, toolbox, self.sources, known, self.request_tools)
 
     async def _find_request_tools(self, context: Context, versions: Sequence[str]) -> list[Tool]:

@@ -23,7 +23,7 @@ from farhand.core.call import Call, Phase, ProgramRequest
 from farhand.core.decide.calls import cancel
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.direct import (
-    NoRoom,
+    LimitReached,
     RequestUsed,
     add_caller,
     cancel_unwanted,
@@ -260,17 +260,17 @@ async def _open(
     """None if another call with the same request id was opened at the same moment. Starts a server tool that
     needs no approval."""
     opening = _opening(context, worker.name, direct, offered)
-    async with _reserve_slot(context, direct.owner, opening) as room:
+    async with _reserve_slot(context, direct.owner, opening) as calls_left:
         # before it is stored: the caller may be cancelled while the store is still writing
         caller.call_ids.append(opening.call_id)
         since = asyncio.get_running_loop().time()
         try:
-            answer = await _decide(context, direct, opening, room=room)
+            answer = await _decide(context, direct, opening, calls_left=calls_left)
         except Broken:
             worker.direct.mark_unconfirmed(opening.call_id)
             raise
     match answer:
-        case NoRoom(why=why):
+        case LimitReached(why=why):
             raise TooMany(why, hint="Try again when some open calls have been answered.")
         case Call() if caller.is_gone and direct.ends_with_caller:
             await _cancel(context, direct, [answer.call_id], _ending(worker, direct), reason=RUN_CANCELLED)
@@ -292,13 +292,13 @@ def _reserve_slot(context: AgentContext, owner: Owner, opening: Opening) -> Abst
 
 
 async def _decide(
-    context: AgentContext, direct: DirectCall, opening: Opening, *, room: int
-) -> Call | NoRoom | None:
-    opened: Awaitable[Call | NoRoom | RequestUsed] = context.log.decide(
+    context: AgentContext, direct: DirectCall, opening: Opening, *, calls_left: int
+) -> Call | LimitReached | None:
+    opened: Awaitable[Call | LimitReached | RequestUsed] = context.log.decide(
         direct.owner,
         direct.thread_id,
         lambda thread, now: open_direct(
-            thread, opening, title=direct.title, now=now, settings=context.settings, room=room
+            thread, opening, title=direct.title, now=now, settings=context.settings, calls_left=calls_left
         ),
     )
     try:

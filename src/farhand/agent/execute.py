@@ -122,7 +122,7 @@ async def find_tool(context: AgentContext, call: Call, run: Run | None) -> Tool 
 
 
 async def _offered_to(context: AgentContext, call: Call, run: Run | None) -> OfferedTools:
-    return await context.offered(context_of(call, run), () if run is None else run.brought)
+    return await context.offered(context_of(call, run), () if run is None else run.request_tools)
 
 
 async def execute(context: AgentContext, call: Call, run: Run, *, since: float) -> None:

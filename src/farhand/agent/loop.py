@@ -49,7 +49,7 @@ class ActiveRun(Struct, eq=False):
     """Copies of the thread's messages for the model: whatever it does to them, the log is unchanged."""
     step: int = 0
     """The last finished step."""
-    brought: tuple[str, ...] = ()
+    request_tools: tuple[str, ...] = ()
     """Versions of the tools in the newest request for the run."""
     started: set[str] = field(default_factory=set)
     """Calls whose tools this claim has started."""
@@ -64,7 +64,7 @@ class Look(Struct, frozen=True):
     last_seq: int
     messages: list[Message]
     """Messages that the model has not received yet."""
-    brought: tuple[str, ...] = ()
+    request_tools: tuple[str, ...] = ()
     waits: bool = False
     """Whether only a person or a far hand can move the run on."""
     calls: list[Call] | None = None
@@ -110,7 +110,7 @@ async def _look(active: ActiveRun) -> Look:
 
 
 def _note(active: ActiveRun, look: Look) -> Look:
-    active.step, active.brought = look.step, look.brought
+    active.step, active.request_tools = look.step, look.request_tools
     active.messages += map(apart, look.messages)
     return look
 
@@ -129,7 +129,7 @@ def _seen(thread: ThreadState, claimed: Run, known: int) -> Look | None:
         run.step,
         run.seq,
         thread.messages[known:],
-        run.brought,
+        run.request_tools,
         run.state is RunState.WAITING,
         thread.step_calls() if is_open else None,
     )
@@ -140,7 +140,7 @@ async def _ask(active: ActiveRun) -> Look | None:
     context, run = active.context, active.run
     trouble = _trouble(active)
     person = person_of(run)
-    offered = await context.offered(person, active.brought)
+    offered = await context.offered(person, active.request_tools)
     instructions = await context.instructions_for(person)
     prompt = Prompt(tuple(active.messages), offered.tools(), instructions, run.thread_id)
     if trouble is not None:
@@ -170,7 +170,7 @@ async def _store(
     context, run, known = active.context, active.run, len(active.messages)
     is_last = not (stop.reason == "pause" or (calls and stop.reason == "calls"))
     waiting = sum(isinstance(each, Opening) and each.has_to_wait for each in calls)
-    room = await context.open_call_limit.left(run.owner.tenant) if waiting else 0
+    calls_left = await context.open_call_limit.left(run.owner.tenant) if waiting else 0
     written, after = active.writer.unstored()
     result = StepResult(
         step=active.step + 1,
@@ -187,7 +187,7 @@ async def _store(
         run.owner,
         run.thread_id,
         lambda thread, now: runs.finish_step(
-            thread, run.fence, result, now=now, settings=context.settings, room=room
+            thread, run.fence, result, now=now, settings=context.settings, calls_left=calls_left
         ),
         lambda thread, is_claimed: (is_claimed, _seen(thread, run, known)),
     )

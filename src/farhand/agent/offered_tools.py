@@ -1,7 +1,7 @@
 """The tools that one step of a model, or one call, may use, and which of two with the same name wins.
 
 The program's own come first, then those that it chooses for this person, then those of registered clients,
-and last those that the run brought. Must not know how a call is opened or executed.
+and last those of the request. Must not know how a call is opened or executed.
 """
 
 from __future__ import annotations
@@ -66,14 +66,14 @@ class OfferedTools:
         owner: Owner,
         toolbox: Toolbox,
         sources: Sequence[ToolSource] = (),
-        brought: Sequence[Tool] = (),
+        request_tools: Sequence[Tool] = (),
         policy: RequestTools | None = None,
     ) -> None:
         self.toolbox = toolbox
         """The program's own tools, and those that it chose for this person."""
         self._owner = owner
         self._sources = sources
-        self._brought = brought
+        self._request_tools = request_tools
         self._policy = policy or _NEVER_ASK
 
     def tools(self) -> Sequence[Tool]:
@@ -81,14 +81,14 @@ class OfferedTools:
         own = self.toolbox.tools()
         for source in self._sources:
             own += [tool for tool in source.tools(self._owner) if tool.name not in self.toolbox]
-        if self._brought:
+        if self._request_tools:
             names = {tool.name for tool in own}
-            own += [tool for tool in self._brought if tool.name not in names]
+            own += [tool for tool in self._request_tools if tool.name not in names]
         return own
 
     def get(self, name: str) -> Tool | None:
         own = self.toolbox.get(name) or self._of_client(name)
-        return own or next((tool for tool in self._brought if tool.name == name), None)
+        return own or next((tool for tool in self._request_tools if tool.name == name), None)
 
     def declared(self, name: str) -> AnyTool | None:
         return self.toolbox.declared(name)
@@ -101,7 +101,7 @@ class OfferedTools:
         home = next((source for source in self._sources if source.get(self._owner, tool.name)), None)
         if home is not None:
             return home.asks(tool, input)
-        return tool.may_ask if tool not in self._brought else self._asks_for_request_tool(tool, input)
+        return tool.may_ask if tool not in self._request_tools else self._asks_for_request_tool(tool, input)
 
     def _of_client(self, name: str) -> Tool | None:
         found = (source.get(self._owner, name) for source in self._sources)
@@ -145,17 +145,17 @@ def admit_request_tools(descriptions: Sequence[ToolDescription], own: OfferedToo
     request. A tool with the name of one of our frontend tools is that tool, with the client's handler."""
     if len(descriptions) > MAX_REQUEST_TOOLS:
         raise Malformed(f"A request may contain at most {MAX_REQUEST_TOOLS} tools, not {len(descriptions)}.")
-    brought: dict[str, Tool] = {}
+    admitted: dict[str, Tool] = {}
     for each in descriptions:
         tool = _tool(each)
-        if tool.name in brought:
+        if tool.name in admitted:
             raise Malformed(f"Two of the tools are called '{tool.name}'.", hint="Nothing was applied.")
         known = own.get(tool.name)
         if known is None:
-            brought[tool.name] = tool
+            admitted[tool.name] = tool
         elif known.executor is not Executor.FRONTEND:
             log.warning("ignoring request tool %s: the server has a tool with this name", tool.name)
-    return tuple(brought.values())
+    return tuple(admitted.values())
 
 
 def _tool(described: ToolDescription) -> Tool:

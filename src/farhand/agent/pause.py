@@ -114,13 +114,13 @@ async def answer_pause(
     got = [reaction.call_id for reaction in reactions]
     _check_ids(pause, got)
     known = {call.call_id: call for call in pause.calls}
-    brought = [_brought(known[reaction.call_id], reaction, by or {}) for reaction in reactions]
-    if not all(brought):
+    submissions = [_submissions(known[reaction.call_id], reaction, by or {}) for reaction in reactions]
+    if not all(submissions):
         # an approval for a call that needs none
         raise ResultMismatch([call.call_id for call in pause.calls], got)
-    receipts = iter(await desk.accept(pause.run.owner, *(item for items in brought for item in items)))
+    receipts = iter(await desk.accept(pause.run.owner, *(item for items in submissions for item in items)))
     # of an approval and a result for the same call, the result's receipt says how it ended
-    return [[next(receipts) for _ in items][-1] for items in brought]
+    return [[next(receipts) for _ in items][-1] for items in submissions]
 
 
 def _check_ids(pause: Pause, got: list[str]) -> None:
@@ -132,7 +132,7 @@ def _check_ids(pause: Pause, got: list[str]) -> None:
         raise ResultMismatch([call.call_id for call in pause.calls], got, doubled=doubled)
 
 
-def _brought(call: Call, reaction: Reaction, by: Claims) -> list[Submission]:
+def _submissions(call: Call, reaction: Reaction, by: Claims) -> list[Submission]:
     items: list[Submission] = []
     if call.approval is not None and reaction.answer is not None:
         items.append(Reply(call.approval.approval_id, reaction.answer, by))
@@ -153,18 +153,18 @@ def _was_asked_for(call: Call) -> bool:
     return approval is not None and (approval.answer is None or approval.answered_at != call.opened_at)
 
 
-def reaction_of(call_id: str, brought: Outcome | Answer) -> Reaction:
+def reaction_of(call_id: str, answer: Outcome | Answer) -> Reaction:
     """A far hand sends a Success or a Failure, a person an Answer; anything else is a bug in the program."""
-    match brought:
+    match answer:
         case Answer():
-            return Reaction(call_id, answer=brought)
+            return Reaction(call_id, answer=answer)
         case Success(output=output):
             return Reaction(call_id, Success(_json(call_id, output)))
         case Failure(error=str(error)) if is_text(error):
-            return Reaction(call_id, brought)
+            return Reaction(call_id, answer)
         case _:
             raise Misuse(
-                f"{brought!r} is not a result for {call_id}.",
+                f"{answer!r} is not a result for {call_id}.",
                 hint="Send Success(output), Failure(text), or an Answer for a call that needs approval.",
             )
 

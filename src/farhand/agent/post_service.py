@@ -49,7 +49,7 @@ from farhand.agent.worker import Worker
 from farhand.calls.desk import Submission
 from farhand.core.call import Phase
 from farhand.core.decide import runs
-from farhand.core.decide.queued_messages import bring
+from farhand.core.decide.queued_messages import accept_with_tools
 from farhand.core.event import MessageQueued
 from farhand.core.position import START, Position
 from farhand.core.principal import Owner, Principal
@@ -134,8 +134,8 @@ class Posts:
         results: tuple[Submission, ...] = ()
         if last is not None and last.run.active:
             refuse_unanswered(open_questions(last.calls))
-            brought = CallAnswers(tuple(results_of_run(post.results, last)), ())
-            results = tuple(await self._turns.prepare(principal, brought, last.calls))
+            answers = CallAnswers(tuple(results_of_run(post.results, last)), ())
+            results = tuple(await self._turns.prepare(principal, answers, last.calls))
             if last.run.state is RunState.RUNNING and not await self._may_be_stopped(last.run):
                 # before anything is stored
                 raise Busy("The assistant is still working on the last message.", hint=STOP_FIRST)
@@ -345,7 +345,9 @@ class Posts:
             run.owner,
             run.thread_id,
             items,
-            lambda thread, accepted: bring(thread, accepted, run.run_id, post.tools, alias=post.alias),
+            lambda thread, accepted: accept_with_tools(
+                thread, accepted, run.run_id, post.tools, alias=post.alias
+            ),
             lambda thread, receipts: receipts,
         )
         return await desk.complete(run.owner, items, await bounded_wait(log, accepted))
@@ -403,7 +405,9 @@ class Posts:
             self._context.log.decide(
                 run.owner,
                 run.thread_id,
-                lambda thread, now: runs.bring_tools(thread, run.run_id, post.tools, alias=post.alias),
+                lambda thread, now: runs.change_request_tools(
+                    thread, run.run_id, post.tools, alias=post.alias
+                ),
             ),
         )
 

@@ -74,9 +74,9 @@ async def rerun(
     calls = await context.log.calls_of(run.owner, run.run_id)
     recorded = _Recorded(run, await context.log.messages(run.owner, run.thread_id), calls)
     chosen = _chosen(calls, request)
-    tools = [await context.log.get_tool(version) for version in run.brought]
-    brought = tuple(tool for tool in tools if tool is not None)
-    new = NewRun(context.clock.fresh("run"), 0.0, claims, brought)
+    tools = [await context.log.get_tool(version) for version in run.request_tools]
+    request_tools = tuple(tool for tool in tools if tool is not None)
+    new = NewRun(context.clock.fresh("run"), 0.0, claims, request_tools)
     copy = _copy(recorded, request, new)
     if chosen is not None:
         copy = await _from_call(context, recorded, copy, chosen, request.input)
@@ -183,7 +183,7 @@ async def _from_call(
     if step is None:
         raise NotFound("The message of this step is no longer kept.")
     person = replace(person_of(run), claims=copy.new.claims)
-    offered = await context.offered(person, run.brought)
+    offered = await context.offered(person, run.request_tools)
     own = [call for call in recorded.calls if call.step == chosen.step and call.parent is None]
     copied = [
         _opened_anew(context, call, input if call is chosen else None, offered)

@@ -16,7 +16,7 @@ from farhand.agent.attachments import PreparedMessage
 from farhand.agent.context import AgentContext
 from farhand.calls.desk import Submission
 from farhand.core.decide import runs
-from farhand.core.decide.queued_messages import Next, Queued, answer_next, bring
+from farhand.core.decide.queued_messages import Next, Queued, accept_with_tools, answer_next
 from farhand.core.decide.runs import Beginning, Known, NewRun, NotStarted, Started
 from farhand.core.decide.threads import tidy_title
 from farhand.core.principal import Claims, Owner
@@ -46,7 +46,7 @@ class Asker(Struct, frozen=True):
     """
 
     claims: Claims = {}
-    brought: tuple[Tool, ...] = ()
+    request_tools: tuple[Tool, ...] = ()
     results: tuple[Submission, ...] = ()
     alias: str = ""
     spares_questions: bool = False
@@ -115,7 +115,10 @@ async def follow_run(
             place.thread_id,
             asker.results,
             lambda thread, accepted: answer_next(
-                thread, bring(thread, accepted, run_id, asker.brought, alias=asker.alias), message, new
+                thread,
+                accept_with_tools(thread, accepted, run_id, asker.request_tools, alias=asker.alias),
+                message,
+                new,
             ),
             _answer_only,
         )
@@ -155,7 +158,7 @@ def _new_run(context: AgentContext, asker: Asker, hold_for: float) -> NewRun:
         context.clock.fresh("run"),
         hold_for,
         asker.claims,
-        asker.brought,
+        asker.request_tools,
         asker.alias,
         asker.spares_questions,
     )

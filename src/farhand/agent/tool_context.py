@@ -19,7 +19,7 @@ from farhand.agent.files import Label
 from farhand.agent.offered_tools import OfferedTools
 from farhand.calls.wait import wait_until_settled
 from farhand.core.call import Call, Question
-from farhand.core.decide.direct import AskerGone, NoRoom, OpenedQuestion, QuestionChanged, open_question
+from farhand.core.decide.direct import AskerGone, LimitReached, OpenedQuestion, QuestionChanged, open_question
 from farhand.core.decide.opening import Opening
 from farhand.core.event import CallProgressed
 from farhand.core.file import clean_name, media_type_of
@@ -158,8 +158,8 @@ class ToolLink:
         this. If the question was stored after all, it is found again."""
         while True:
             try:
-                async with self._context.open_call_limit.reserve(self._call.owner.tenant) as room:
-                    return await self._decide(opening, room)
+                async with self._context.open_call_limit.reserve(self._call.owner.tenant) as calls_left:
+                    return await self._decide(opening, calls_left)
             except StoreDown as error:
                 log.debug("cannot store a question of call %s yet: %s", self._call.call_id, error)
                 await asyncio.sleep(STORE_RETRY_SEC)
@@ -187,7 +187,7 @@ class ToolLink:
     def _asks(self, tool: Tool, input: dict[str, object]) -> bool:
         return tool is not ANSWER_FORM and self._offered.asks(tool, input)
 
-    async def _decide(self, opening: Opening, room: int) -> OpenedQuestion:
+    async def _decide(self, opening: Opening, calls_left: int) -> OpenedQuestion:
         call = self._call
         assert call.take is not None, "a tool that runs is held by the server"
         holder = call.take.holder
@@ -200,7 +200,7 @@ class ToolLink:
                 holder,
                 now=now,
                 settings=self._context.settings,
-                room=room,
+                calls_left=calls_left,
                 fence=self._fence,
             ),
         )
@@ -259,7 +259,7 @@ def _checked(asked: OpenedQuestion, tool: str) -> Call:
     match asked:
         case Call():
             return asked
-        case NoRoom(why=why):
+        case LimitReached(why=why):
             raise ToolFailed(why)
         case AskerGone():
             raise ToolFailed("The call of this tool has already ended.")

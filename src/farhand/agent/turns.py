@@ -54,7 +54,7 @@ class NewMessage(Struct, frozen=True):
     message_id: str
     parts: tuple[MessageInput, ...]
     instead_of: str | None = None
-    brought: tuple[Tool, ...] = ()
+    request_tools: tuple[Tool, ...] = ()
     """Tools that the client describes and executes itself."""
 
 
@@ -174,7 +174,7 @@ class Turns:
         message = await prepare_message(
             self._context.files, principal.owner, thread_id, message_id=new.message_id, said=new.parts
         )
-        place = ThreadPlace(principal.owner, thread_id, Asker(principal.claims, new.brought))
+        place = ThreadPlace(principal.owner, thread_id, Asker(principal.claims, new.request_tools))
         started = await bounded_wait(
             self._context.log,
             start_run(

@@ -95,8 +95,8 @@ def _check_store(address: str) -> Iterator[Finding]:
         return
     used = f", in use by {facts.in_use_by}" if facts.in_use_by else ""
     yield Finding("store", "ok", facts.what + used)
-    if facts.room is not None:
-        yield _check_disk(facts.room)
+    if facts.free_bytes is not None:
+        yield _check_disk(facts.free_bytes)
     yield _check_tables(facts)
     if facts.unreadable:
         yield _check_records(facts.unreadable)

@@ -82,7 +82,7 @@ class MessageQueued(ThreadChange, frozen=True, gc=False, tag="message-queued"):
     run_id: str
     hold_for: float = 0.0
     claims: dict[str, object] = {}
-    brought: tuple[str, ...] = ()
+    request_tools: tuple[str, ...] = ()
     alias: str = ""
 
 
@@ -112,11 +112,11 @@ class ToolDisallowed(ThreadChange, frozen=True, gc=False, tag="tool-disallowed")
     tool: str
 
 
-class ToolsBrought(ThreadChange, frozen=True, gc=False, tag="tools-brought"):
+class RequestToolsChanged(ThreadChange, frozen=True, gc=False, tag="request-tools-changed"):
     """A later request for the same run has other tools, named by their versions, or another name for the run:
     its next step uses these."""
 
-    brought: tuple[str, ...]
+    request_tools: tuple[str, ...]
     alias: str = ""
 
 
@@ -130,7 +130,7 @@ class RunStarted(RunClaim, frozen=True, gc=False, tag="run-started"):
     hold_for: float = 0.0
     claims: dict[str, object] = {}
     """Of the person who started it."""
-    brought: tuple[str, ...] = ()
+    request_tools: tuple[str, ...] = ()
     """Versions of the tools in its client's request."""
     alias: str = ""
     """The name that its client gave it."""
@@ -389,7 +389,7 @@ ThreadEvent: TypeAlias = (
     | ThreadCut
     | ToolAllowed
     | ToolDisallowed
-    | ToolsBrought
+    | RequestToolsChanged
 )
 THREAD_EVENTS = (
     ThreadCreated,
@@ -400,7 +400,7 @@ THREAD_EVENTS = (
     ThreadCut,
     ToolAllowed,
     ToolDisallowed,
-    ToolsBrought,
+    RequestToolsChanged,
 )
 DELTAS = (TextAdded, ReasoningAdded, InputAdded)
 RunEvent: TypeAlias = (

@@ -33,6 +33,7 @@ from farhand.core.event import (
     ModelDelayed,
     OutcomeReported,
     ReasoningAdded,
+    RequestToolsChanged,
     RunFailed,
     RunFinished,
     RunParked,
@@ -48,7 +49,6 @@ from farhand.core.event import (
     ThreadRenamed,
     ToolAllowed,
     ToolDisallowed,
-    ToolsBrought,
 )
 from farhand.core.run import RunState
 from farhand.core.state import Block, RunProgress, ThreadState, ToolPermission
@@ -114,9 +114,9 @@ def _disallow_tool(thread: ThreadState, event: ToolDisallowed, at: float) -> Non
     thread.allowed = {key: each for key, each in thread.allowed.items() if each.tool != event.tool}
 
 
-def _bring_tools(thread: ThreadState, event: ToolsBrought, at: float) -> None:
-    assert thread.run is not None, "tools are brought for a run"
-    thread.run.brought, thread.run.alias = event.brought, event.alias
+def _change_request_tools(thread: ThreadState, event: RequestToolsChanged, at: float) -> None:
+    assert thread.run is not None, "request tools belong to a run"
+    thread.run.request_tools, thread.run.alias = event.request_tools, event.alias
 
 
 # ------------------------------------------------------------------------------------------- the run
@@ -138,7 +138,7 @@ def _start_run(thread: ThreadState, event: RunStarted, at: float) -> None:
         fence=event.fence,
         hold_for=event.hold_for,
         claims=event.claims,
-        brought=event.brought,
+        request_tools=event.request_tools,
         alias=event.alias,
         seq=1,
     )
@@ -350,7 +350,7 @@ _FOLD: dict[type[Event], Callable[[ThreadState, Any, float], None]] = {
     ThreadCut: _cut_thread,
     ToolAllowed: _allow_tool,
     ToolDisallowed: _disallow_tool,
-    ToolsBrought: _bring_tools,
+    RequestToolsChanged: _change_request_tools,
     RunStarted: _start_run,
     StepStarted: _write_nothing,
     ModelDelayed: _write_nothing,

@@ -51,7 +51,7 @@ class Run(Struct, frozen=True, gc=False, kw_only=True):
     """The message that it answers."""
     claims: dict[str, object] = {}
     """Of the person who started it."""
-    brought: tuple[str, ...] = ()
+    request_tools: tuple[str, ...] = ()
     """Versions of the tools that its client describes and executes itself."""
     alias: str = ""
     """The name that its client gave it in its newest request; empty if it has none."""

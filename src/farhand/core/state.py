@@ -51,7 +51,7 @@ class RunProgress(Struct, kw_only=True):
     error: str = ""
     is_delivered: bool = True
     claims: dict[str, object] = {}
-    brought: tuple[str, ...] = ()
+    request_tools: tuple[str, ...] = ()
     alias: str = ""
 
     @property
@@ -139,7 +139,7 @@ class ThreadState(Struct, kw_only=True):
             is_delivered=run.is_delivered,
             user_message_id=run.user_message_id,
             claims=run.claims,
-            brought=run.brought,
+            request_tools=run.request_tools,
             alias=run.alias,
         )
 

@@ -19,7 +19,7 @@ class ServerLoad(Struct, frozen=True):
 
 class StoreHealth(Struct, frozen=True):
     """`problem` is None if it can be used, else `hint` may say what to do; `behind` is the time of this
-    machine minus that of the store; `room` is the free space of its disk, in bytes, if it is a local one."""
+    machine minus that of the store; `free_bytes` is the free space of its disk, if it is a local one."""
 
     what: str
     version: int | None = None
@@ -27,7 +27,7 @@ class StoreHealth(Struct, frozen=True):
     behind: float | None = None
     problem: str | None = None
     in_use_by: str | None = None
-    room: int | None = None
+    free_bytes: int | None = None
     hint: str = ""
     busy: ServerLoad | None = None
     unreadable: tuple[str, ...] = ()

@@ -29,8 +29,8 @@ def _names(moment: Moment) -> str:
     return " ".join(sorted(moment.tools))
 
 
-@requirement("agui:brought")
-async def test_a_brought_tool_is_offered_and_its_call_is_the_clients(serve: Serve, store: str) -> None:
+@requirement("agui:request-tools")
+async def test_a_request_tool_is_offered_and_its_call_is_the_clients(serve: Serve, store: str) -> None:
     scene = Scene(once(ASK))
     page = Page((await serve(scene.agent, store=store)).http, tools=[CHART])
     run = await page.send("go")
@@ -41,7 +41,7 @@ async def test_a_brought_tool_is_offered_and_its_call_is_the_clients(serve: Serv
     assert scene.seen[0].output == {"shown": True}
 
 
-@requirement("agui:brought")
+@requirement("agui:request-tools")
 async def test_an_input_that_does_not_fit_its_schema_goes_back_to_the_model(serve: Serve) -> None:
     page = Page((await serve(Scene(once(Ask("show_chart", {}))).agent)).http, tools=[CHART])
     run = await page.send("go")
@@ -72,13 +72,13 @@ async def test_a_post_that_is_refused_brings_nothing(serve: Serve, store: str) -
     too_long = {"interruptId": asked["id"], "status": "resolved", "payload": long}
     assert (await page.resume(too_long)).status == 413
     after = await server.service.last_run(LOCAL, "t1")
-    assert (after.brought, after.alias) == (before.brought, before.alias)
+    assert (after.request_tools, after.alias) == (before.request_tools, before.alias)
     await page.resume(yes(asked))
     now = await server.service.last_run(LOCAL, "t1")
-    assert (now.brought == before.brought, now.alias) == (False, page.run_id)
+    assert (now.request_tools == before.request_tools, now.alias) == (False, page.run_id)
 
 
-@requirement("hands:brought-tools")
+@requirement("hands:request-tools")
 async def test_a_parked_run_offers_the_same_tools_after_a_restart(serve: Serve, file_store: str) -> None:
     server = await serve(Scene(once(ASK)).agent, store=file_store)
     page = Page(server.http, tools=[CHART])
@@ -92,8 +92,8 @@ async def test_a_parked_run_offers_the_same_tools_after_a_restart(serve: Serve, 
     assert "show_chart" in (await page.connect(tools=[CHART])).text.split()
 
 
-@requirement("agui:brought")
-async def test_a_brought_tool_cannot_take_the_name_of_a_server_tool(
+@requirement("agui:request-tools")
+async def test_a_request_tool_cannot_take_the_name_of_a_server_tool(
     serve: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene = Scene(once(Ask("weather", {"city": "Oslo"})))
@@ -130,7 +130,7 @@ def _heavy() -> Json:
     ],
     ids=["heavy", "65", "twice", "name", "remote", "text"],
 )
-@requirement("agui:brought")
+@requirement("agui:request-tools")
 async def test_what_cannot_be_a_tool_is_refused_before_the_stream(serve: Serve, tools: list[Json]) -> None:
     scene = Scene(["Hello."])
     page = Page((await serve(scene.agent)).http, tools=tools)

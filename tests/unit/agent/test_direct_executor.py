@@ -88,7 +88,9 @@ async def open_call_of_caller_that_is_killed(on: Stage) -> Call:
     await on.log.decide(
         LOCAL,
         THREAD,
-        lambda thread, now: open_direct(thread, opening, title="", now=now, settings=Settings(), room=1),
+        lambda thread, now: open_direct(
+            thread, opening, title="", now=now, settings=Settings(), calls_left=1
+        ),
     )
     return await on.open_call()
 

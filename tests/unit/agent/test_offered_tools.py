@@ -46,12 +46,12 @@ def _names(moment: Moment) -> str:
     return " ".join(sorted(moment.tools))
 
 
-def test_a_brought_tool_runs_in_the_frontend_and_its_schema_is_foreign() -> None:
+def test_a_request_tool_runs_in_the_frontend_and_its_schema_is_foreign() -> None:
     [shown] = admit_request_tools([SHOW], _own(add))
     assert (shown.name, shown.executor, shown.is_foreign) == ("show_chart", Executor.FRONTEND, True)
 
 
-@requirement("hands:brought-tools")
+@requirement("hands:request-tools")
 def test_the_name_of_a_server_tool_is_left_out_and_that_of_a_frontend_tool_means_ours(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -79,7 +79,7 @@ def test_what_cannot_be_a_tool_is_refused(bad: list[ToolDescription], why: str) 
         admit_request_tools(bad, _own())
 
 
-def test_the_policy_for_brought_tools_decides_and_in_doubt_a_person_is_asked() -> None:
+def test_the_policy_for_request_tools_decides_and_in_doubt_a_person_is_asked() -> None:
     [shown] = admit_request_tools([SHOW], _own())
 
     def only_secrets(tool: Tool, input: dict[str, object]) -> bool:
@@ -87,32 +87,34 @@ def test_the_policy_for_brought_tools_decides_and_in_doubt_a_person_is_asked() -
 
     for policy, asks in (("never", False), ("always", True), (only_secrets, False)):
         rules = RequestTools(policy)  # type: ignore[arg-type]
-        offered = OfferedTools(LOCAL, make_toolbox(), brought=[shown], policy=rules)
+        offered = OfferedTools(LOCAL, make_toolbox(), request_tools=[shown], policy=rules)
         assert offered.asks(shown, {"of": "sales"}) is asks
-    doubtful = OfferedTools(LOCAL, make_toolbox(), brought=[shown], policy=RequestTools(only_secrets))
+    doubtful = OfferedTools(LOCAL, make_toolbox(), request_tools=[shown], policy=RequestTools(only_secrets))
     assert doubtful.asks(shown, {"of": "secrets"})
     assert doubtful.asks(shown, {})
     with pytest.raises(BadSetting, match="'never', 'always' or a function"):
         RequestTools("sometimes")  # type: ignore[arg-type]
 
 
-@requirement("hands:brought-tools")
-async def test_a_run_keeps_what_it_brought_at_the_next_server(successors: Machine | Workers) -> None:
+@requirement("hands:request-tools")
+async def test_a_run_keeps_its_request_tools_at_the_next_server(successors: Machine | Workers) -> None:
     def names(moment: Moment) -> Step:
         return _names(moment) if moment.results else Ask("show_chart", {"of": "sales"})
 
     before = await successors.boot(names, add)
     brought = admit_request_tools([SHOW], _own(add))
     message = UserMessage("m1", (Text("show"),))
-    started = await before.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(brought=brought))
+    started = await before.service.start(
+        LOCAL, THREAD, message, hold_for=0.0, asker=Asker(request_tools=brought)
+    )
     await before.told(started.run, RunParked)
     after = await successors.boot(names, add)
     await after.answer(await after.open_call("show_chart"), Success("shown"))
     assert text_in(await after.told(started.run, RunFinished)) == "add show_chart"
 
 
-@requirement("hands:brought-tools")
-async def test_a_brought_schema_that_is_heavy_holds_up_nobody(stage: MakeStage) -> None:
+@requirement("hands:request-tools")
+async def test_a_request_tool_schema_that_is_heavy_holds_up_nobody(stage: MakeStage) -> None:
     doubled = {f"d{each}": {"allOf": [{"$ref": f"#/$defs/d{each + 1}"}] * 2} for each in range(30)}
     heavy = {"type": "object", "$ref": "#/$defs/d0", "$defs": {**doubled, "d30": {}}}
     with pytest.raises(Malformed, match="10000 subschemas"):
@@ -122,22 +124,22 @@ async def test_a_brought_schema_that_is_heavy_holds_up_nobody(stage: MakeStage) 
     brought = admit_request_tools([slow], _own())
     on = await stage([Ask("slow", {"n": [1.5] * 2_000}), "Too much."])
     message = UserMessage("m1", (Text("show"),))
-    started = await on.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(brought=brought))
+    started = await on.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(request_tools=brought))
     assert text_in(await on.told(started.run, RunFinished)) == "Too much."
     [refused] = await on.outcomes(started.run)
     assert isinstance(refused, Failure)
     assert "too large to be checked" in refused.error
 
 
-@requirement("hands:brought-tools")
-async def test_a_brought_schema_is_weighed_at_the_next_server_as_well(
+@requirement("hands:request-tools")
+async def test_a_request_tools_schema_is_weighed_at_the_next_server_as_well(
     successors: Machine | Workers,
 ) -> None:
     numbers = {"type": "array", "items": {"multipleOf": 1e-9}}
     slow = ToolDescription("slow", "x", {"type": "object", "properties": {"n": numbers}})
     script = asking(Ask("show_chart", {"of": "sales"}), Ask("slow", {"n": [1.5] * 2_000}))
     before = await successors.boot(script)
-    asker = Asker(brought=admit_request_tools([SHOW, slow], _own()))
+    asker = Asker(request_tools=admit_request_tools([SHOW, slow], _own()))
     message = UserMessage("m1", (Text("show"),))
     run = (await before.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=asker)).run
     await before.told(run, RunParked)
@@ -146,20 +148,26 @@ async def test_a_brought_schema_is_weighed_at_the_next_server_as_well(
     assert "too large to be checked" in text_in(await after.told(run, RunFinished))
 
 
-async def test_a_later_request_replaces_what_was_brought_from_the_next_step_on(stage: MakeStage) -> None:
+async def test_a_later_request_replaces_the_request_tools_from_the_next_step_on(stage: MakeStage) -> None:
     on = await stage([Ask("show_chart", {"of": "sales"}), _names], add)
     first, second = admit_request_tools([SHOW], _own(add)), admit_request_tools([PLAY], _own(add))
     message = UserMessage("m1", (Text("show"),))
-    started = await on.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(brought=first))
+    started = await on.service.start(LOCAL, THREAD, message, hold_for=0.0, asker=Asker(request_tools=first))
     run_id = started.run.run_id
     await on.told(started.run, RunParked)
-    assert await on.log.decide(LOCAL, THREAD, lambda thread, now: runs.bring_tools(thread, run_id, second))
-    assert await on.log.decide(LOCAL, THREAD, lambda thread, now: runs.bring_tools(thread, run_id, second))
+    assert await on.log.decide(
+        LOCAL, THREAD, lambda thread, now: runs.change_request_tools(thread, run_id, second)
+    )
+    assert await on.log.decide(
+        LOCAL, THREAD, lambda thread, now: runs.change_request_tools(thread, run_id, second)
+    )
     call = await on.open_call("show_chart")
     assert await on.service.tool_of(call) == first[0]
     await on.answer(call, Success("shown"))
     assert text_in(await on.told(started.run, RunFinished)) == "add play_sound"
-    assert not await on.log.decide(LOCAL, THREAD, lambda thread, now: runs.bring_tools(thread, run_id, first))
+    assert not await on.log.decide(
+        LOCAL, THREAD, lambda thread, now: runs.change_request_tools(thread, run_id, first)
+    )
 
 
 async def test_tools_and_instructions_may_be_chosen_for_each_person() -> None:

@@ -95,7 +95,7 @@ class Bench:
             owner,
             thread,
             lambda state, now: open_direct(
-                state, opening, title="", now=now, settings=self.settings, room=ROOM
+                state, opening, title="", now=now, settings=self.settings, calls_left=ROOM
             ),
         )
         assert isinstance(opened, Call)
@@ -118,7 +118,7 @@ class Bench:
             run.owner,
             run.thread_id,
             lambda state, now: runs.finish_step(
-                state, run.fence, result, now=now, settings=self.settings, room=ROOM
+                state, run.fence, result, now=now, settings=self.settings, calls_left=ROOM
             ),
         )
         return await self.log.calls_of(run.owner, run.run_id, step)

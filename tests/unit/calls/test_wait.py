@@ -258,7 +258,9 @@ async def test_a_call_that_was_opened_ahead_of_the_store_is_waited_for(bench: Be
     call = await bench.log.decide_uncommitted(
         ANN,
         THREAD,
-        lambda state, now: finish_step(state, run.fence, step, now=now, settings=bench.settings, room=1),
+        lambda state, now: finish_step(
+            state, run.fence, step, now=now, settings=bench.settings, calls_left=1
+        ),
         lambda state, _: state.calls[opening.call_id],
     )
     left = iter([0.01, 0.0])

@@ -66,7 +66,9 @@ class Office:
         return await self.log.decide(
             owner,
             "t1",
-            lambda thread, now: open_direct(thread, opening, title="", now=now, settings=SOON, room=100),
+            lambda thread, now: open_direct(
+                thread, opening, title="", now=now, settings=SOON, calls_left=100
+            ),
             then=lambda thread, _: thread.calls[opening.call_id],
         )
 

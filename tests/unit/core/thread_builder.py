@@ -63,7 +63,9 @@ class Story:
         )
         claim = self.run.fence if fence is None else fence
         return self.log.do(
-            lambda thread, now: runs.finish_step(thread, claim, result, now=now, settings=SETTINGS, room=1000)
+            lambda thread, now: runs.finish_step(
+                thread, claim, result, now=now, settings=SETTINGS, calls_left=1000
+            )
         )
 
     def write(self, *events: Event, fence: int = 1, after: int | None = None) -> int | None:
@@ -73,7 +75,9 @@ class Story:
 
     def open_direct(self, opening: Opening) -> Call:
         self.log.do(
-            lambda thread, now: open_direct(thread, opening, title="", now=now, settings=SETTINGS, room=1000)
+            lambda thread, now: open_direct(
+                thread, opening, title="", now=now, settings=SETTINGS, calls_left=1000
+            )
         )
         return self.thread.calls[opening.call_id]
 

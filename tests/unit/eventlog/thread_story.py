@@ -62,7 +62,9 @@ class ThreadStory:
                 calls=calls,
                 is_last=not calls,
             )
-            return runs.finish_step(thread, thread.run.fence, result, now=now, settings=SETTINGS, room=9)
+            return runs.finish_step(
+                thread, thread.run.fence, result, now=now, settings=SETTINGS, calls_left=9
+            )
 
         assert await self.log.decide(ANN, self.thread_id, finish)
 
@@ -80,7 +82,9 @@ class ThreadStory:
         await self.log.decide(
             ANN,
             self.thread_id,
-            lambda thread, now: open_direct(thread, opening, title="", now=now, settings=SETTINGS, room=9),
+            lambda thread, now: open_direct(
+                thread, opening, title="", now=now, settings=SETTINGS, calls_left=9
+            ),
         )
 
 

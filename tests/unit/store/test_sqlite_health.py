@@ -25,7 +25,7 @@ async def test_a_store_is_seen_with_its_version_and_whoever_has_it(path: Path, c
     facts = inspect_file(str(path))
     assert (facts.version, facts.latest, facts.problem) == (latest_version(), latest_version(), None)
     assert facts.in_use_by == f"process {os.getpid()}"
-    assert facts.room
+    assert facts.free_bytes
     assert facts.unreadable == ()
     await store.close()
     assert inspect_file(str(path)).in_use_by is None

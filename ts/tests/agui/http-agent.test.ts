@@ -195,7 +195,7 @@ it.concurrent.for(versions)("$name gets another answer to the same message", asy
 });
 
 it.concurrent.for(versions)("$name brings a tool of its own", async (version) => {
-  requirement("agui:brought");
+  requirement("agui:request-tools");
   const agent = open(version);
   const subject = fresh("prices");
   const parameters = { type: "object", properties: { of: { type: "string" } } };

@@ -126,12 +126,12 @@ def approve(thread: ThreadState, reply: Reply, *, now: float, timeouts: Timeouts
 
 
 def accept(
-    thread: ThreadState, brought: Sequence[CheckedResult | Reply], *, now: float, timeouts: Timeouts
+    thread: ThreadState, submissions: Sequence[CheckedResult | Reply], *, now: float, timeouts: Timeouts
 ) -> Decision[list[Receipt]]:
     """All submissions of one message: those that are accepted are accepted together."""
     plan = Plan(thread, now)
     receipts: list[Receipt] = []
-    for item in brought:
+    for item in submissions:
         if isinstance(item, Reply):
             receipts.append(_answer(plan, item, is_held=_is_held(thread, item), timeouts=timeouts))
         else:

@@ -15,7 +15,7 @@ from farhand.core.call_state import opened_call
 from farhand.core.decide.calls import cancel, is_claimed
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import BACKSTOP_SEC, Opening, opened
-from farhand.core.decide.runs import no_room
+from farhand.core.decide.runs import exceeded_limit
 from farhand.core.decide.threads import created
 from farhand.core.event import CallersMoved, OutcomeReported, TakeRenewed
 from farhand.core.outcome import canonical
@@ -24,7 +24,7 @@ from farhand.core.state import ThreadState
 from farhand.core.tool import Executor
 
 
-class NoRoom(Struct, frozen=True, gc=False):
+class LimitReached(Struct, frozen=True, gc=False):
     """A limit of open calls is reached; `why` says which."""
 
     why: str
@@ -38,10 +38,10 @@ class RequestUsed(Struct, frozen=True, gc=False):
 
 
 def open_direct(
-    thread: ThreadState, opening: Opening, *, title: str, now: float, settings: Settings, room: int
-) -> Decision[Call | NoRoom | RequestUsed]:
-    """The opened call, in its thread, which is created if it is new. `room` is how many waiting calls the
-    tenant may still open."""
+    thread: ThreadState, opening: Opening, *, title: str, now: float, settings: Settings, calls_left: int
+) -> Decision[Call | LimitReached | RequestUsed]:
+    """The opened call, in its thread, which is created if it is new. `calls_left` is how many waiting calls
+    the tenant may still open."""
     used = _call_of_request(thread, opening)
     if used is not None:
         return Decision(RequestUsed(used))
@@ -49,9 +49,9 @@ def open_direct(
     call = opened_call(event, thread.owner, thread.thread_id, None, now)
     if call.blocks:
         waiting = sum(each.blocks for each in thread.open_calls())
-        full = no_room(waiting, room, settings.limits)
+        full = exceeded_limit(waiting, calls_left, settings.limits)
         if full is not None:
-            return Decision(NoRoom(full))
+            return Decision(LimitReached(full))
     return Decision(call, (*created(thread, title), event), tools=(opening.tool,))
 
 
@@ -156,7 +156,7 @@ class QuestionChanged(Struct, frozen=True, gc=False):
     """The same question was asked before, of another tool or with another input."""
 
 
-OpenedQuestion = Call | NoRoom | AskerGone | QuestionChanged
+OpenedQuestion = Call | LimitReached | AskerGone | QuestionChanged
 
 
 # the rest is what every opening needs
@@ -167,7 +167,7 @@ def open_question(  # noqa: PLR0913
     *,
     now: float,
     settings: Settings,
-    room: int,
+    calls_left: int,
     fence: int | None = None,
 ) -> Decision[OpenedQuestion]:
     """The opened question, or the existing one if a tool that is run again asked it before. `holder` runs the
@@ -192,9 +192,9 @@ def open_question(  # noqa: PLR0913
     run_id = None if thread.run is None else thread.run.run_id
     call = opened_call(event, thread.owner, thread.thread_id, run_id, now)
     waiting = sum(each.blocks for each in thread.open_calls())
-    full = no_room(waiting, room, settings.limits)
+    full = exceeded_limit(waiting, calls_left, settings.limits)
     if full is not None:
-        return Decision(NoRoom(full))
+        return Decision(LimitReached(full))
     return Decision(call, (event, _hold(parent, call, holder, now, settings)), tools=(opening.tool,))
 
 

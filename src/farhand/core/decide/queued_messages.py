@@ -18,7 +18,7 @@ from farhand.core.decide.runs import (
     NewRun,
     NotStarted,
     begin_after,
-    bring_tools,
+    change_request_tools,
 )
 from farhand.core.event import CALL_MOVES, Event, MessageQueued
 from farhand.core.outcome import Cancelled
@@ -38,7 +38,7 @@ class Queued(Struct, frozen=True, gc=False):
 Next: TypeAlias = Beginning | Queued
 
 
-def bring(
+def accept_with_tools(
     thread: ThreadState,
     accepted: Decision[list[Receipt]],
     run_id: str,
@@ -47,11 +47,11 @@ def bring(
     alias: str,
 ) -> Decision[list[Receipt]]:
     """The accepted submissions, and the tools of their request, in one append."""
-    brought = bring_tools(thread, run_id, tools, alias=alias)
+    changed = change_request_tools(thread, run_id, tools, alias=alias)
     return Decision(
         accepted.answer,
-        (*brought.events, *accepted.events),
-        tools=brought.tools,
+        (*changed.events, *accepted.events),
+        tools=changed.tools,
         not_after=accepted.not_after,
         not_before=accepted.not_before,
     )
@@ -81,9 +81,9 @@ def answer_next(
             return begin_after(thread, accepted, message, new)
         # nobody sees the rest, and what was just approved has to run
         left = tuple(settled(call, Cancelled(MOVED_ON)) for call in asked)
-    brought = tuple(tool.version for tool in new.brought)
-    queue = MessageQueued(message, new.run_id, new.hold_for, new.claims, brought, new.alias)
-    return _taken(accepted, Queued(new.run_id), *left, queue, tools=new.brought)
+    request_tools = tuple(tool.version for tool in new.request_tools)
+    queue = MessageQueued(message, new.run_id, new.hold_for, new.claims, request_tools, new.alias)
+    return _taken(accepted, Queued(new.run_id), *left, queue, tools=new.request_tools)
 
 
 def _known(thread: ThreadState, message: UserMessage) -> Next | None:

@@ -22,6 +22,7 @@ from farhand.core.event import (
     Echo,
     Event,
     MessageAdded,
+    RequestToolsChanged,
     RunFailed,
     RunFinished,
     RunParked,
@@ -30,7 +31,6 @@ from farhand.core.event import (
     StepDiscarded,
     StepFinished,
     ThreadCut,
-    ToolsBrought,
 )
 from farhand.core.outcome import Cancelled
 from farhand.core.principal import Claims
@@ -93,7 +93,7 @@ class NewRun(Struct, frozen=True):
     run_id: str
     hold_for: float = 0.0
     claims: Claims = {}
-    brought: tuple[Tool, ...] = ()
+    request_tools: tuple[Tool, ...] = ()
     """Tools that its client describes and executes itself."""
     alias: str = ""
     """The name that its client gives it."""
@@ -137,7 +137,7 @@ def begin(
     made = created(thread, new.title or title_of(message))
     start = _start(thread, new, message)
     events = (*made, *left, *cut, MessageAdded(message), start)
-    return Decision(Started(new.run_id), events, tools=new.brought)
+    return Decision(Started(new.run_id), events, tools=new.request_tools)
 
 
 def begin_after(
@@ -176,10 +176,10 @@ def begin_again(
     if left is None:
         return Decision(NotStarted("busy"))
     events = (*left, ThreadCut(keep), _start(thread, new, asked))
-    return Decision(Started(new.run_id), events, tools=new.brought)
+    return Decision(Started(new.run_id), events, tools=new.request_tools)
 
 
-def bring_tools(
+def change_request_tools(
     thread: ThreadState, run_id: str, tools: tuple[Tool, ...], *, alias: str = ""
 ) -> Decision[bool]:
     """A later request for the same run has other tools, and may have its own name for it and for the run that
@@ -189,21 +189,21 @@ def bring_tools(
         return Decision(False)
     versions = tuple(tool.version for tool in tools)
     events: list[Event] = []
-    if (versions, alias or run.alias) != (run.brought, run.alias):
-        events.append(ToolsBrought(versions, alias or run.alias))
-    if queued is not None and (versions, alias or queued.alias) != (queued.brought, queued.alias):
-        events.append(replace(queued, brought=versions, alias=alias or queued.alias))
+    if (versions, alias or run.alias) != (run.request_tools, run.alias):
+        events.append(RequestToolsChanged(versions, alias or run.alias))
+    if queued is not None and (versions, alias or queued.alias) != (queued.request_tools, queued.alias):
+        events.append(replace(queued, request_tools=versions, alias=alias or queued.alias))
     return Decision(True, tuple(events), tools=tools if events else ())
 
 
 def _start(thread: ThreadState, new: NewRun, message: UserMessage) -> RunStarted:
-    brought = tuple(tool.version for tool in new.brought)
+    request_tools = tuple(tool.version for tool in new.request_tools)
     return RunStarted(
         new.run_id,
         message.message_id,
         new.hold_for,
         new.claims,
-        brought,
+        request_tools,
         new.alias,
         fence=_next_fence(thread),
     )
@@ -243,7 +243,7 @@ def _queued_run(thread: ThreadState) -> tuple[Event, ...]:
         queued.message.message_id,
         queued.hold_for,
         queued.claims,
-        queued.brought,
+        queued.request_tools,
         queued.alias,
         fence=_next_fence(thread),
     )
@@ -291,10 +291,10 @@ def write(thread: ThreadState, fence: int, written: tuple[Event, ...], *, after:
 
 
 def finish_step(
-    thread: ThreadState, fence: int, result: StepResult, *, now: float, settings: Settings, room: int
+    thread: ThreadState, fence: int, result: StepResult, *, now: float, settings: Settings, calls_left: int
 ) -> Decision[bool]:
     """The model's message and its calls, which exist together or not at all. False if another claim has the
-    run, or if the log lacks what the step follows from. `room` is how many calls the tenant may still
+    run, or if the log lacks what the step follows from. `calls_left` is how many calls the tenant may still
     open."""
     run = thread.run
     if run is None or run.fence != fence:
@@ -304,7 +304,7 @@ def finish_step(
         return Decision(True)
     if not run.is_active or run.step + 1 != result.step or run.seq < result.after:
         return Decision(False)
-    calls = _opened(thread, result, now=now, settings=settings, room=room)
+    calls = _opened(thread, result, now=now, settings=settings, calls_left=calls_left)
     finished = StepFinished(result.step, result.stop_reason, result.usage, result.echoes)
     events: list[Event] = [*result.written[max(0, run.seq - result.after) :], *calls, finished]
     if result.is_last:
@@ -315,7 +315,7 @@ def finish_step(
 
 
 def _opened(
-    thread: ThreadState, result: StepResult, *, now: float, settings: Settings, room: int
+    thread: ThreadState, result: StepResult, *, now: float, settings: Settings, calls_left: int
 ) -> list[CallOpened | CallRejected]:
     """Rejects calls beyond a limit; only calls that have to wait count for thread and tenant."""
     limits = settings.limits
@@ -330,17 +330,17 @@ def _opened(
         if number >= limits.open_calls_per_run:
             full = f"a step may ask for {limits.open_calls_per_run} calls at most."
         elif event.phase is not Phase.TAKEN:
-            full = no_room(waiting, room, limits)
-            waiting, room = waiting + 1, room - 1
+            full = exceeded_limit(waiting, calls_left, limits)
+            waiting, calls_left = waiting + 1, calls_left - 1
         events.append(event if full is None else _rejected(each, full))
     return events
 
 
-def no_room(waiting: int, room: int, limits: Limits) -> str | None:
+def exceeded_limit(waiting: int, calls_left: int, limits: Limits) -> str | None:
     """Why a call that has to wait cannot be opened beside `waiting` others of its thread."""
     if waiting >= limits.open_calls_per_thread:
         return f"A thread may have {limits.open_calls_per_thread} open calls at most."
-    if room <= 0:
+    if calls_left <= 0:
         return f"A tenant may have {limits.open_calls_per_tenant} open calls at most."
     return None
 

@@ -60,13 +60,13 @@ def begin_copy(thread: ThreadState, copy: ThreadCopy, *, now: float, timeouts: T
     if thread.exists:
         return Decision(False)
     new = copy.new
-    brought = tuple(tool.version for tool in new.brought)
-    started = RunStarted(new.run_id, copy.user_message_id, new.hold_for, new.claims, brought)
+    request_tools = tuple(tool.version for tool in new.request_tools)
+    started = RunStarted(new.run_id, copy.user_message_id, new.hold_for, new.claims, request_tools)
     events: list[Event] = [ThreadCreated(copy.title), MessagesCopied(copy.messages), started]
     if copy.step is not None:
         events += _step(thread, copy.step, copy.calls, now=now, timeouts=timeouts)
     tools = tuple(each.opening.tool for each in copy.calls if isinstance(each.opening, Opening))
-    return Decision(True, tuple(events), tools=(*new.brought, *tools))
+    return Decision(True, tuple(events), tools=(*new.request_tools, *tools))
 
 
 def messages_before(messages: Sequence[Message], run_id: str, step: int) -> tuple[Message, ...]:

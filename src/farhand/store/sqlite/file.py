@@ -208,8 +208,8 @@ def inspect_file(path: str) -> StoreHealth:
     latest = latest_version()
     if not place.exists():
         problem = None if place.parent.is_dir() else f"the folder {place.parent} does not exist"
-        room = None if problem else _free_bytes(place)
-        return StoreHealth(f"{what} (not created yet)", latest=latest, problem=problem, room=room)
+        free_bytes = None if problem else _free_bytes(place)
+        return StoreHealth(f"{what} (not created yet)", latest=latest, problem=problem, free_bytes=free_bytes)
     if not os.access(place, os.W_OK):
         return StoreHealth(what, latest=latest, problem="the file cannot be written")
     try:
@@ -229,7 +229,7 @@ def _inspect(db: sqlite3.Connection, place: Path, what: str) -> StoreHealth:
     # tables of another version may lack the columns
     unreadable = unreadable_in(db.execute(RECORDS)) if version == latest else ()
     return StoreHealth(
-        what, version, latest, in_use_by=_holder(place), room=_free_bytes(place), unreadable=unreadable
+        what, version, latest, in_use_by=_holder(place), free_bytes=_free_bytes(place), unreadable=unreadable
     )
 
 

@@ -12,7 +12,7 @@ from farhand.core.decide.calls import ASKER_GONE, CHANGED, UNKNOWN_END
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.direct import (
     AskerGone,
-    NoRoom,
+    LimitReached,
     OpenedQuestion,
     QuestionChanged,
     RequestUsed,
@@ -41,10 +41,12 @@ YES = Answer(approved=True)
 
 
 def _open(
-    story: Story, opening: Opening, *, room: int = 9, settings: Settings = SETTINGS
-) -> Call | NoRoom | RequestUsed:
+    story: Story, opening: Opening, *, calls_left: int = 9, settings: Settings = SETTINGS
+) -> Call | LimitReached | RequestUsed:
     return story.log.do(
-        lambda thread, now: open_direct(thread, opening, title="Jobs", now=now, settings=settings, room=room)
+        lambda thread, now: open_direct(
+            thread, opening, title="Jobs", now=now, settings=settings, calls_left=calls_left
+        )
     )
 
 
@@ -62,7 +64,7 @@ def _on_server(call_id: str = "call_1", *, approval_id: str | None = None) -> Op
 def test_the_first_call_of_a_program_creates_its_thread_and_keeps_its_tool() -> None:
     story = Story()
     decision = open_direct(
-        story.thread, asks_for("call_1", direct=True), title="Jobs", now=0.0, settings=SETTINGS, room=9
+        story.thread, asks_for("call_1", direct=True), title="Jobs", now=0.0, settings=SETTINGS, calls_left=9
     )
     assert decision.events[0] == ThreadCreated("Jobs")
     assert decision.tools == (PAGE,)
@@ -74,21 +76,23 @@ def test_the_first_call_of_a_program_creates_its_thread_and_keeps_its_tool() -> 
 
 
 @pytest.mark.parametrize(
-    ("limits", "room", "why"),
+    ("limits", "calls_left", "why"),
     [
         (Limits(open_calls_per_thread=1), 9, "A thread may have 1 open calls at most."),
         (Limits(open_calls_per_tenant=7), 0, "A tenant may have 7 open calls at most."),
     ],
 )
 def test_a_call_that_has_to_wait_needs_room_and_one_that_runs_at_once_does_not(
-    limits: Limits, room: int, why: str
+    limits: Limits, calls_left: int, why: str
 ) -> None:
     story, settings = Story(), Settings(limits=limits)
     _open(story, asks_for("call_1", direct=True))
-    assert _open(story, asks_for("call_2", direct=True), room=room, settings=settings) == NoRoom(why)
+    assert _open(
+        story, asks_for("call_2", direct=True), calls_left=calls_left, settings=settings
+    ) == LimitReached(why)
     asking = _on_server("call_3", approval_id="apr_3")
-    assert _open(story, asking, room=room, settings=settings) == NoRoom(why)
-    assert isinstance(_open(story, _on_server("call_4"), room=room, settings=settings), Call)
+    assert _open(story, asking, calls_left=calls_left, settings=settings) == LimitReached(why)
+    assert isinstance(_open(story, _on_server("call_4"), calls_left=calls_left, settings=settings), Call)
     assert list(story.thread.calls) == ["call_1", "call_4"]
 
 
@@ -253,13 +257,13 @@ def _ask(
     opening: Opening,
     *,
     holder: str = HOLDER,
-    room: int = 9,
+    calls_left: int = 9,
     settings: Settings = SETTINGS,
     fence: int | None = None,
 ) -> OpenedQuestion:
     return story.log.do(
         lambda thread, now: open_question(
-            thread, opening, holder, now=now, settings=settings, room=room, fence=fence
+            thread, opening, holder, now=now, settings=settings, calls_left=calls_left, fence=fence
         )
     )
 
@@ -307,12 +311,12 @@ def test_a_question_that_was_approved_with_another_input_is_found_again() -> Non
 
 
 def test_a_question_takes_room_like_any_call_that_waits() -> None:
-    full = _ask(_working(), _question(), room=0)
-    assert isinstance(full, NoRoom)
+    full = _ask(_working(), _question(), calls_left=0)
+    assert isinstance(full, LimitReached)
     few = Settings(limits=Limits(open_calls_per_thread=1))
     story = _working()
     assert isinstance(_ask(story, _question(), settings=few), Call)
-    assert isinstance(_ask(story, _question("call_2", key="#2"), settings=few), NoRoom)
+    assert isinstance(_ask(story, _question("call_2", key="#2"), settings=few), LimitReached)
 
 
 def test_the_deadline_of_the_tool_is_out_of_reach_while_it_asks_and_its_end_ends_the_question() -> None:

@@ -10,7 +10,7 @@ from farhand.core.decide import calls, runs
 from farhand.core.decide.calls import CheckedResult, Reply
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.direct import open_question
-from farhand.core.decide.queued_messages import Next, Queued, answer_next, bring
+from farhand.core.decide.queued_messages import Next, Queued, accept_with_tools, answer_next
 from farhand.core.decide.runs import Known, NotStarted, Started
 from farhand.core.event import RunFailed, RunStarted
 from farhand.core.outcome import Cancelled, Denied, Outcome, Success
@@ -23,7 +23,7 @@ from tests.unit.core.thread_builder import PROGRAM, SERVER_TOOL, SETTINGS, TIMEO
 
 YES = Reply("apr_1", Answer(approved=True))
 NOTE = Tool(name="note", description="", input_schema={}, executor=Executor.FRONTEND)
-NEXT = runs.NewRun("run_2", claims={"plan": "pro"}, brought=(NOTE,), alias="second")
+NEXT = runs.NewRun("run_2", claims={"plan": "pro"}, request_tools=(NOTE,), alias="second")
 
 
 def _asking(*more: str) -> Story:
@@ -74,7 +74,7 @@ def test_a_message_beside_an_approval_is_stored_with_it_and_begins_when_the_run_
     assert story.step(text="Deleted.", ends=True)
     run = story.run
     assert (run.run_id, run.user_message_id) == ("run_2", "m2")
-    assert (run.claims, run.alias, run.brought) == ({"plan": "pro"}, "second", (NOTE.version,))
+    assert (run.claims, run.alias, run.request_tools) == ({"plan": "pro"}, "second", (NOTE.version,))
     assert run.state is RunState.RUNNING
     assert _user_messages(story) == ["m1", "m2"]
     assert story.thread.queued is None
@@ -195,10 +195,10 @@ def test_tools_are_brought_with_what_is_accepted() -> None:
 
     def decide(thread: ThreadState, now: float) -> Decision[list[Receipt]]:
         accepted = calls.accept(thread, [YES], now=now, timeouts=TIMEOUTS)
-        return bring(thread, accepted, "run_1", (NOTE,), alias="later")
+        return accept_with_tools(thread, accepted, "run_1", (NOTE,), alias="later")
 
     assert story.log.do(decide) == [Accepted()]
-    assert (story.run.brought, story.run.alias) == ((NOTE.version,), "later")
+    assert (story.run.request_tools, story.run.alias) == ((NOTE.version,), "later")
 
 
 def test_a_later_request_names_the_run_that_follows_too_and_brings_its_tools() -> None:
@@ -206,7 +206,7 @@ def test_a_later_request_names_the_run_that_follows_too_and_brings_its_tools() -
     story = _answered()
 
     def again(tools: tuple[Tool, ...], alias: str) -> None:
-        assert story.log.do(lambda thread, _: runs.bring_tools(thread, "run_1", tools, alias=alias))
+        assert story.log.do(lambda thread, _: runs.change_request_tools(thread, "run_1", tools, alias=alias))
 
     again((), "later")
     version = story.thread.version
@@ -219,7 +219,7 @@ def test_a_later_request_names_the_run_that_follows_too_and_brings_its_tools() -
     story.step(text="Deleted.", ends=True)
     run = story.run
     assert (run.run_id, run.user_message_id, run.claims) == ("run_2", "m2", {"plan": "pro"})
-    assert (run.brought, run.alias) == ((), "later")
+    assert (run.request_tools, run.alias) == ((), "later")
 
 
 def test_nothing_else_begins_with_it_or_cuts_it_off() -> None:
@@ -247,7 +247,7 @@ def test_what_a_tool_asks_before_it_is_cancelled_with_the_tool() -> None:
     holder, fence = taken.take.holder, story.run.fence
     question = replace(asks_for("call_2"), parent=Question("call_1", "1"))
     story.log.do(
-        lambda thread, now: open_question(thread, question, holder, now=now, settings=SETTINGS, room=9)
+        lambda thread, now: open_question(thread, question, holder, now=now, settings=SETTINGS, calls_left=9)
     )
     assert story.log.do(lambda thread, _: runs.rest(thread, fence)) is False
     assert story.run.run_id == "run_2"

@@ -257,7 +257,9 @@ def test_what_a_limit_leaves_no_room_for_is_rejected_and_the_model_is_told() -> 
         )
         result = StepResult(step=1, stop_reason="calls", calls=asked)
         settings = Settings(limits=limits)
-        decision = runs.finish_step(story.thread, 1, result, now=story.log.now, settings=settings, room=room)
+        decision = runs.finish_step(
+            story.thread, 1, result, now=story.log.now, settings=settings, calls_left=room
+        )
         story.log.append(story.thread.version, decision)
         outcomes = [story.call(f"call_{n}").outcome for n in range(6)]
         rejected = [each.error for each in outcomes if isinstance(each, Failure)]
@@ -300,7 +302,7 @@ def test_a_paused_turn_of_the_model_is_no_end() -> None:
     story = Story()
     story.say()
     result = replace(StepResult(step=1, stop_reason="pause"), written=(TextAdded(0, "Go on"),))
-    decision = runs.finish_step(story.thread, 1, result, now=0.0, settings=SETTINGS, room=1)
+    decision = runs.finish_step(story.thread, 1, result, now=0.0, settings=SETTINGS, calls_left=1)
     story.log.do(lambda thread, _: decision)
     assert story.run.is_active
     assert story.run.state is RunState.RUNNING
@@ -323,7 +325,7 @@ def test_a_step_that_is_stored_already_is_not_stored_again() -> None:
     story = Story()
     story.say()
     result = StepResult(step=1, stop_reason="end", is_last=True, after=story.run.seq)
-    finish = lambda thread, now: runs.finish_step(thread, 1, result, now=now, settings=SETTINGS, room=1)  # noqa: E731
+    finish = lambda thread, now: runs.finish_step(thread, 1, result, now=now, settings=SETTINGS, calls_left=1)  # noqa: E731
     assert story.log.do(finish)
     version = story.thread.version
     assert story.log.do(finish)
@@ -342,7 +344,7 @@ def test_nothing_is_added_to_a_log_that_has_gone_back_in_time() -> None:
         StepResult(step=1, stop_reason="end", after=seq + 1),
         StepResult(step=2, stop_reason="end", after=seq),
     ):
-        decision = runs.finish_step(story.thread, 1, result, now=0.0, settings=SETTINGS, room=1)
+        decision = runs.finish_step(story.thread, 1, result, now=0.0, settings=SETTINGS, calls_left=1)
         assert (decision.answer, decision.events) == (False, ())
     assert story.thread.version == version
 
@@ -406,12 +408,12 @@ def test_a_later_request_may_bring_other_tools_and_another_name() -> None:
     tools = (SERVER_TOOL,)
 
     def bring(tools: tuple[Tool, ...], alias: str = "") -> bool:
-        return story.log.do(lambda thread, _: runs.bring_tools(thread, "run_1", tools, alias=alias))
+        return story.log.do(lambda thread, _: runs.change_request_tools(thread, "run_1", tools, alias=alias))
 
     assert bring(tools, "first")
     run = story.thread.run_record()
     assert run is not None
-    assert (run.brought, run.alias) == ((SERVER_TOOL.version,), "first")
+    assert (run.request_tools, run.alias) == ((SERVER_TOOL.version,), "first")
     version = story.thread.version
     assert bring(tools)
     assert bring(tools, "first")
@@ -419,4 +421,4 @@ def test_a_later_request_may_bring_other_tools_and_another_name() -> None:
     assert bring((), "second")
     run = story.thread.run_record()
     assert run is not None
-    assert (run.brought, run.alias) == ((), "second")
+    assert (run.request_tools, run.alias) == ((), "second")

@@ -137,7 +137,7 @@ def test_a_copy_from_a_call_opens_that_call_and_keeps_the_others() -> None:
     copy = ThreadCopy(
         title="t",
         messages=(said("hello"),),
-        new=NewRun("run_9", brought=(PAGE,)),
+        new=NewRun("run_9", request_tools=(PAGE,)),
         step=AssistantMessage("run_1", 4, parts),
         calls=(
             CopiedCall(copy_of="call_1", opening=opening("call_a")),
