@@ -292,9 +292,9 @@ class Posts:
 
     async def _refuse_unknown(self, owner: Owner, thread_id: str, named: Collection[str]) -> None:
         for each in named:
-            call = await self._context.log.get_asking(owner, each) or await self._context.log.get_call(
+            call = await self._context.log.get_call_of_approval(
                 owner, each
-            )
+            ) or await self._context.log.get_call(owner, each)
             # a call that a program makes beside the run is answered elsewhere
             if call is None or call.thread_id != thread_id or call.run_id is None:
                 raise Unanswered(f"There is no interrupt {each} in this thread.", hint="Nothing was applied.")

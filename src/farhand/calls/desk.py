@@ -216,7 +216,7 @@ class Desk:
         answer = reply.answer
         if answer.input is None or not answer.approved:
             return
-        call = await self._log.get_asking(owner, reply.approval_id)
+        call = await self._log.get_call_of_approval(owner, reply.approval_id)
         if call is None or late_answer(call, answer) is not None:
             return
         tool = await self._log.get_tool(call.tool_version)
@@ -230,7 +230,7 @@ class Desk:
         """For a call that is no longer in its thread's state: its look-up row says how it ended."""
         if isinstance(item, Result):
             return await self._late_result(owner, item.call_id, sent=digest(item.outcome))
-        call = await self._log.get_asking(owner, item.approval_id)
+        call = await self._log.get_call_of_approval(owner, item.approval_id)
         return Unknown() if call is None else late_answer(call, item.answer) or Unknown()
 
     async def _late_result(self, owner: Owner, call_id: str, *, sent: str | None) -> Receipt:

@@ -153,7 +153,7 @@ class ThreadState(Struct, kw_only=True):
     def open_calls(self) -> list[Call]:
         return [call for call in self.calls.values() if call.phase is not Phase.SETTLED]
 
-    def asking(self, approval_id: str) -> Call | None:
+    def call_of_approval(self, approval_id: str) -> Call | None:
         """The call that this approval belongs to, answered or not."""
         for call in self.calls.values():
             if call.approval is not None and call.approval.approval_id == approval_id:

@@ -269,11 +269,11 @@ class EventLog(Threads):
         found = await self.store.find_call(owner, "call", call_id)
         return None if found is None else found.call
 
-    async def get_asking(self, owner: Owner, approval_id: str) -> Call | None:
+    async def get_call_of_approval(self, owner: Owner, approval_id: str) -> Call | None:
         """The call that this approval belongs to, answered or not."""
         thread_key = self._thread_keys.get(approval_id)
         if thread_key is not None and thread_key[0] == owner:
-            call = await self.read(*thread_key, lambda thread: thread.asking(approval_id))
+            call = await self.read(*thread_key, lambda thread: thread.call_of_approval(approval_id))
             if call is not None:
                 return call
         found = await self.store.find_call(owner, "approval", approval_id)

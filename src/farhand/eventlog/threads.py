@@ -1,19 +1,28 @@
 """Decide, append, publish: the only way in which a thread changes.
 
-A command is a function from a state and the time to a decision. Commands are decided one after the other,
-each on the state that the previous one left. What they decide in one thread until the store is free is one
-append, and all waiting appends are one transaction. Where this process alone writes, a command is decided as
-soon as it arrives, if its thread is cached; where others write too, just before its transaction, on the
-cached state, which may be old. Each append names the thread version that it was decided on. The store refuses
-it if the thread has moved on: then the state is read again, and its commands are decided again. Of two
-different answers to one call, the second is decided on a call that is settled, and its sender gets `Conflict`
-with the winner. A refused version means that another process has appended, so the thread advances; a command
-refused on one version again and again fails. Answers are returned and events published once they are durable.
+A command is a function from a state and the time to a decision: events, and an answer for its caller.
 
-Where this process alone writes, its runs continue with decisions that are not durable yet
-(`decide_uncommitted`, `read_uncommitted`), so that a step does not wait for the disk. They show nothing of
-it. If the store then refuses the append, `on_rolled_back` is called for the worker, and the runs start again
-from the log.
+1. Commands are decided one after the other, each on the state that the previous one left. What they decide in
+   one thread until the store is free is one append; the appends of up to `APPENDED_AT_ONCE` threads are one
+   transaction.
+2. An append names the version of the thread that it was decided on, and the time of that version's row, since
+   a deleted thread may be created again.
+3. While another process is appending to the thread, the store makes the append wait for its end. If the
+   thread has then moved on, the append is refused: of two appends decided on one version, one is stored.
+4. After a refusal the state is dropped and read again, and the same command is decided again, on a state that
+   contains what the other process has stored. So if two workers get two different answers to one call, the
+   second is decided on a call that has its outcome; `core.decide.decision` says what its sender is told.
+   Each refusal means that somebody else has appended, so the thread as a whole advances. A command that is
+   refused on one version again and again fails: then the log and the version in the store contradict each
+   other.
+5. Once an append is durable, its events are published and its answers returned. Where others write too, a
+   decision without events is confirmed by an append without events, so that its answer holds as well.
+
+Where others write too, a command is decided shortly before its transaction, on the cached state, which may be
+old. Where this process alone writes, it is decided as soon as it arrives, if its thread is cached, and runs
+continue with decisions that are not durable yet (`decide_uncommitted`, `read_uncommitted`), so that a step
+does not wait for the disk. They show readers nothing that is not durable. If the store then refuses the
+append, `on_rolled_back` is called for the `Worker`, and the runs start again from the log.
 
 Owns the cache of states, which is bounded and may be dropped at any time. Must not know what is decided.
 """
@@ -81,7 +90,8 @@ class Threads:
         self._open: dict[Key, ThreadBatch] = {}
         """Decided, to be stored with the next transaction."""
         self._storing: dict[Key, ThreadBatch] = {}
-        self._stale: set[Key] = set()
+        self._to_refresh: set[Key] = set()
+        """Cached threads that another process has appended to."""
         self._not_earlier = 0.0
         """The store's time when it refused an append: the next decisions are no earlier."""
         self._flushing: asyncio.Task[None] | None = None
@@ -95,7 +105,8 @@ class Threads:
         """Durable; `is_own` if it was appended here."""
 
     def on_rolled_back(self, key: Key, changes: Changes) -> None:
-        """A run was claimed, released or continued with it, and the store refused or did not confirm it."""
+        """A worker continued with it, and the store refused it; or a run was claimed, released or continued
+        with it, and the store did not say whether it was written."""
 
     def on_lost(self, key: Key) -> None:
         """The thread may have changed without a publication."""
@@ -160,7 +171,7 @@ class Threads:
         way. For callers that are subscribed to it, and that use `read` after a silence."""
         key = (owner, thread_id)
         cached = self._cache.get(key)
-        is_behind = cached is not None and (cached.is_stale or key in self._stale)
+        is_behind = cached is not None and (cached.is_stale or key in self._to_refresh)
         # a state that is changing may contain something that is not durable yet
         if cached is None or is_behind or key in self._open or key in self._storing:
             return await self.decide(owner, thread_id, lambda thread, now: Decision(view(thread)))
@@ -188,7 +199,7 @@ class Threads:
         key = (owner, thread_id)
         cached = self._cache.get(key)
         if cached is None or self.is_followed(cached.state):
-            self._stale.add(key)
+            self._to_refresh.add(key)
             self._wake()
         else:
             cached.is_stale = True
@@ -220,7 +231,7 @@ class Threads:
             self._keys_waiting.add(key)
             self._waiting.append(pending)
             if self._cache.is_stale(key):
-                self._stale.add(key)
+                self._to_refresh.add(key)
         else:
             self._decide(cached, pending)
         self._wake()
@@ -254,7 +265,7 @@ class Threads:
             return []
         del self._open[cached.key]
         if batch.is_relied_on or batch.changes.is_claimed is not None:
-            self.on_rolled_back(cached.key, batch.changes)
+            self._report(self.on_rolled_back, cached.key, batch.changes)
         return batch.commands
 
     async def _decide_waiting(self) -> None:
@@ -290,8 +301,8 @@ class Threads:
     async def _flush(self) -> None:
         """One transaction at a time, so that commands gather meanwhile."""
         try:
-            while self._waiting or self._open or self._stale:
-                if self._stale:
+            while self._waiting or self._open or self._to_refresh:
+                if self._to_refresh:
                     await self._catch_up_some()
                 if self._waiting:
                     await self._decide_waiting()
@@ -308,10 +319,8 @@ class Threads:
                 self._wake()
 
     async def _commit(self) -> None:
-        batches = self._open
-        self._open = dict(islice(batches.items(), APPENDED_AT_ONCE, None))
-        for key in self._open:
-            del batches[key]
+        decided = list(self._open.items())
+        batches, self._open = dict(decided[:APPENDED_AT_ONCE]), dict(decided[APPENDED_AT_ONCE:])
         self._storing = batches
         try:
             await self._append(batches.values())
@@ -329,6 +338,8 @@ class Threads:
 
     async def _append(self, batches: Iterable[ThreadBatch]) -> None:
         until = self.store.now() + self.lease_sec
+        # a clock may be set back, so it counts only for the decisions that follow a refusal
+        self._not_earlier = 0.0
         appends: list[tuple[ThreadBatch, Append]] = []
         for each in batches:
             # where others write too, the store has to confirm that an answer holds
@@ -363,7 +374,6 @@ class Threads:
             log.exception("transaction failed")
             self._give_up([each for each, _ in appends], error)
         else:
-            self._not_earlier = 0.0
             for (each, append), result in zip(appends, results, strict=True):
                 self._note_result(each, append, result)
 
@@ -380,24 +390,22 @@ class Threads:
             case RequestTaken():
                 batch.fail_requests()
             case OutOfTime(now=now):
-                # only for the decisions that follow: a clock may be set back
-                self._not_earlier = now
+                self._not_earlier = max(now, self._not_earlier)
 
     def _give_up(self, batches: Collection[ThreadBatch], error: Exception) -> None:
         """The store did not say whether they were written, so the log is read when a thread is needed again.
-        The callers get the error and may send the same again; if it was stored, that is answered as a
-        repetition."""
+        The callers get the error and may send the same again. A result or an approval that was stored is then
+        answered as `Repeated`; every other command decides what a second try means."""
         for each in batches:
             each.is_stored = False
             commands = [*each.commands, *self._roll_back(each.cached)]
             # where nobody else writes, a command that only reads needs no append: the log answers it then.
             # Elsewhere it would query a failing store again and again
-            again = [] if self.is_shared else [one for one in commands if not one.events]
-            fail([one for one in commands if one not in again], error)
-            each.commands = again
+            fail([one for one in commands if one.events or self.is_shared], error)
+            each.commands = [] if self.is_shared else [one for one in commands if not one.events]
             if each.is_relied_on or each.changes.is_claimed is not None:
                 each.is_relied_on = False
-                self.on_rolled_back(each.cached.key, each.changes)
+                self._report(self.on_rolled_back, each.cached.key, each.changes)
 
     def _conclude(self, batch: ThreadBatch) -> None:
         """Publishes what is stored; what is not is decided again."""
@@ -405,8 +413,9 @@ class Threads:
         if not batch.is_stored:
             self._waiting = [*batch.commands, *self._roll_back(batch.cached), *self._waiting]
             if batch.is_relied_on:
-                # it may be decided differently now
-                self.on_rolled_back(key, batch.changes)
+                # it may be decided differently now; a claim that nothing continued with yet is just decided
+                # again
+                self._report(self.on_rolled_back, key, batch.changes)
             return
         if batch.changes.events:
             entries, size = batch.changes.entries, len(batch.encoded)
@@ -427,8 +436,9 @@ class Threads:
         return {key: error for key, error in errors if isinstance(error, Exception)}
 
     async def _load_early(self, key: Key) -> None:
-        """Loads the thread of one command, so that others do not wait for it; its next commands do, since a
-        load voids the one before it. While it is being stored, only the writer knows when its log ends."""
+        """Loads the thread of one command outside the flush, so that commands of other threads do not wait
+        for it. Later commands of this thread wait in the flush, since a second load would void this one. Not
+        while the thread is being stored: what is read then may lack it."""
         if key not in self._cache and key not in self._storing and key not in self._newest_load:
             await self._load(key)
 
@@ -457,8 +467,8 @@ class Threads:
         self.on_loaded(state)
 
     async def _catch_up_some(self) -> None:
-        stale = list(islice(self._stale, REFRESHED_AT_ONCE))
-        self._stale.difference_update(stale)
+        stale = list(islice(self._to_refresh, REFRESHED_AT_ONCE))
+        self._to_refresh.difference_update(stale)
         await asyncio.gather(*(self._catch_up_or_lose(key) for key in stale))
 
     async def _catch_up_or_lose(self, key: Key) -> None:
@@ -497,4 +507,4 @@ class Threads:
         if self._cache.drop(cached):
             self._newest_load.pop(cached.key, None)
             # what is published may have a gap from here on
-            self.on_lost(cached.key)
+            self._report(self.on_lost, cached.key)

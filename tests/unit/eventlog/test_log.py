@@ -105,7 +105,7 @@ async def test_a_call_is_found_by_any_of_its_ids_here_and_after_a_restart(story:
     for eventlog in (story.log, EventLog(story.log.store)):
         call = await eventlog.get_call(ANN, "call_1")
         assert call is not None
-        assert await eventlog.get_asking(ANN, "apr_1") == call
+        assert await eventlog.get_call_of_approval(ANN, "apr_1") == call
         assert await eventlog.get_requested(ANN, "job-1") == call
         found = await eventlog.find_call(ANN, "call_1")
         assert found is not None
@@ -114,7 +114,7 @@ async def test_a_call_is_found_by_any_of_its_ids_here_and_after_a_restart(story:
         assert places == ["t1", "t1", None, None]
         assert await eventlog.thread_of_call(BOB, "call_1") is None
         assert await eventlog.get_call(BOB, "call_1") is None
-        assert await eventlog.get_asking(BOB, "apr_1") is None
+        assert await eventlog.get_call_of_approval(BOB, "apr_1") is None
         assert await eventlog.get_requested(BOB, "job-1") is None
         assert [each.call_id for each in await eventlog.open_calls(ANN)] == ["call_1", "call_2"]
         assert [each.call_id for each in await eventlog.open_calls(ANN, "t1")] == ["call_1", "call_2"]
@@ -135,7 +135,7 @@ async def test_a_call_that_its_state_has_forgotten_is_found_in_the_look_up(story
     call = await story.log.get_call(ANN, "call_1")
     assert call is not None
     assert call.outcome is not None
-    assert await story.log.get_asking(ANN, "apr_1") == call
+    assert await story.log.get_call_of_approval(ANN, "apr_1") == call
 
 
 async def test_a_tool_is_kept_as_it_was_when_its_call_was_opened(

@@ -672,10 +672,17 @@ async def test_a_subscriber_that_fails_keeps_nobody_waiting(
         ) -> None:
             raise RuntimeError("not ready")
 
+        def on_lost(self, key: tuple[Owner, str]) -> None:
+            raise RuntimeError("not ready")
+
     threads = Failing(store)
     async with asyncio.timeout(10):
         await asyncio.gather(*(threads.decide(ANN, f"t{number}", rename("new")) for number in range(3)))
-    assert await threads.read(ANN, "t2", lambda thread: thread.title) == "new"
+        # the cached states are old now, so these appends are refused
+        elsewhere = Threads(store)
+        await asyncio.gather(*(elsewhere.decide(ANN, f"t{number}", rename("other")) for number in range(3)))
+        await asyncio.gather(*(threads.decide(ANN, f"t{number}", rename("newest")) for number in range(3)))
+    assert await threads.read(ANN, "t2", lambda thread: thread.title) == "newest"
     assert "a subscriber of the log failed" in caplog.text
 
 

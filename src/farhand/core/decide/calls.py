@@ -6,7 +6,6 @@ One function per command. Several results and answers of one message are decided
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from math import inf
 from typing import TypeVar
 
 from msgspec import Struct
@@ -73,14 +72,15 @@ class Plan:
         self.not_after: float | None = None
         self.not_before: float | None = None
         self.now = now
-        self._thread = thread
+        self.thread = thread
+        """As it was before them."""
         self._calls: dict[str, Call] = {}
 
     def call(self, call_id: str) -> Call | None:
-        return self._calls.get(call_id) or self._thread.calls.get(call_id)
+        return self._calls.get(call_id) or self.thread.calls.get(call_id)
 
-    def asking(self, approval_id: str) -> Call | None:
-        call = self._thread.asking(approval_id)
+    def call_of_approval(self, approval_id: str) -> Call | None:
+        call = self.thread.call_of_approval(approval_id)
         return None if call is None else self.call(call.call_id)
 
     def add(self, call: Call, *events: CallMove) -> Call:
@@ -93,12 +93,13 @@ class Plan:
 
     def end_questions(self, call_id: str) -> None:
         """The tool of this call has ended: its open questions are cancelled."""
-        for call in self._thread.open_calls():
+        for call in self.thread.open_calls():
             if call.parent is not None and call.parent.call_id == call_id:
                 self.add(call, _cancelled(call, ASKER_GONE))
 
     def require_in_time(self, call: Call) -> None:
-        self.not_after = min(call.deadline or inf, self.not_after or inf)
+        limits = [each for each in (self.not_after, call.deadline) if each is not None]
+        self.not_after = min(limits, default=None)
 
     def require_overdue(self, call: Call) -> None:
         self.not_before = max(call.deadline or 0.0, self.not_before or 0.0)
@@ -121,7 +122,7 @@ def settle(thread: ThreadState, checked: CheckedResult, *, now: float) -> Decisi
 def approve(thread: ThreadState, reply: Reply, *, now: float, timeouts: Timeouts) -> Decision[Receipt]:
     """A person's answer. The first one that is stored wins; see `late_answer` for the others."""
     plan = Plan(thread, now)
-    receipt = _answer(plan, reply, is_held=_is_held(thread, reply), timeouts=timeouts)
+    receipt = _answer(plan, reply, timeouts=timeouts)
     return plan.decision(receipt)
 
 
@@ -133,7 +134,7 @@ def accept(
     receipts: list[Receipt] = []
     for item in submissions:
         if isinstance(item, Reply):
-            receipts.append(_answer(plan, item, is_held=_is_held(thread, item), timeouts=timeouts))
+            receipts.append(_answer(plan, item, timeouts=timeouts))
         else:
             receipts.append(_settle(plan, item))
     return plan.decision(receipts)
@@ -149,38 +150,35 @@ def _settle(plan: Plan, checked: CheckedResult) -> Receipt:
         return late_result(call, sent=digest(result.outcome))
     if call.phase is Phase.ASKING:
         return Refused("not_approved")
-    if _is_overdue(call, plan.now):
+    if is_overdue(call, plan.now):
         return _expired(plan, call)
     plan.require_in_time(call)
     plan.add(call, settled(call, checked.outcome, result=result, summary=checked.summary))
     return Accepted()
 
 
-def _answer(plan: Plan, reply: Reply, *, is_held: bool, timeouts: Timeouts) -> Receipt:
-    call = plan.asking(reply.approval_id)
+def _answer(plan: Plan, reply: Reply, *, timeouts: Timeouts) -> Receipt:
+    call = plan.call_of_approval(reply.approval_id)
     if call is None or call.approval is None:
         return Unknown()
     late = late_answer(call, reply.answer)
     if late is not None:
         return late
-    if _is_overdue(call, plan.now):
+    if is_overdue(call, plan.now):
         return _expired(plan, call)
     plan.require_in_time(call)
-    plan.events += _answered(plan, call, reply, is_held=is_held, timeouts=timeouts)
+    _add_answer(plan, call, reply, timeouts=timeouts)
     return Accepted()
 
 
-def _answered(
-    plan: Plan, call: Call, reply: Reply, *, is_held: bool, timeouts: Timeouts
-) -> tuple[Event, ...]:
-    """Adds the answer to the plan; returns what follows from it for the thread."""
+def _add_answer(plan: Plan, call: Call, reply: Reply, *, timeouts: Timeouts) -> None:
     assert call.approval is not None, "only a call with an approval is answered"
     answer = reply.answer
     if not answer.approved:
         refused = replace(call.approval, answer=answer, answered_at=plan.now, by=reply.by)
         event = _answer_event(call, refused, call.input, call.deadline)
         plan.add(call, event, settled(call, Denied(answer.reason)))
-        return ()
+        return
     input = call.input if answer.input is None else answer.input
     # compared as JSON: in Python 1, 1.0 and true are equal
     is_edited = canonical(input) != canonical(call.input)
@@ -202,12 +200,13 @@ def _answered(
             call.executor,
             call.timeout_sec,
             is_typed=call.is_typed,
-            is_held=is_held,
+            is_held=_is_held(plan.thread, call),
             now=plan.now,
             timeouts=timeouts,
         )
     plan.add(call, _answer_event(call, approval, input, deadline))
-    return (ToolAllowed(call.tool, call.tool_version, reply.by),) if answer.scope == "thread" else ()
+    if answer.scope == "thread":
+        plan.events.append(ToolAllowed(call.tool, call.tool_version, reply.by))
 
 
 def _answer_event(
@@ -223,11 +222,10 @@ def _answer_event(
     )
 
 
-def _is_held(thread: ThreadState, reply: Reply) -> bool:
-    """A call of a run that a process keeps; a direct call has its caller. A question is waited for as long as
-    a park lasts, with or without an approval."""
-    call = thread.asking(reply.approval_id)
-    if call is None or call.run_id is None or call.parent is not None:
+def _is_held(thread: ThreadState, call: Call) -> bool:
+    """Whether a process holds the run of this call. Never for a direct call or a question: these are waited
+    for as long as a park lasts."""
+    if call.run_id is None or call.parent is not None:
         return False
     return thread.run is not None and not thread.run.is_parked
 
@@ -256,7 +254,7 @@ def take(
     held_by = None if call.take is None or call.take.until <= now else call.take.holder
     if held_by not in (None, holder, instead_of):
         return Decision(Refused("taken"))
-    if _is_overdue(call, now):
+    if is_overdue(call, now):
         return _expire(thread, call, now)
     if held_by == holder:
         return Decision(Accepted(), (TakeRenewed(call_id, holder, deadline),), not_after=call.deadline)
@@ -291,7 +289,7 @@ def release(thread: ThreadState, call_id: str, holder: str, *, now: float) -> De
         return Decision(late_result(call, sent=None))
     if call.take is None or call.take.holder != holder:
         return Decision(Refused("taken"))
-    if _is_overdue(call, now):
+    if is_overdue(call, now):
         return _expire(thread, call, now)
     return Decision(Accepted(), (CallReleased(call_id),), not_after=call.deadline)
 
@@ -332,7 +330,7 @@ def start_direct(
         return Decision(None)
     if call.phase not in (Phase.READY, Phase.TAKEN) or call.version != seen.version:
         return Decision(None)
-    if _is_overdue(call, now):
+    if is_overdue(call, now):
         return Decision(None, with_questions(thread, _timed_out(call)), not_before=call.deadline)
     if tool is None or tool.version != call.tool_version or not is_as_approved(call):
         return Decision(None, with_questions(thread, settled(call, CHANGED)))
@@ -370,7 +368,7 @@ def finish(
         return Decision(Refused("taken"))
     if call.phase is not Phase.TAKEN or call.executor is not Executor.SERVER:
         return Decision(Refused("not_approved"))
-    if _is_overdue(call, now):
+    if is_overdue(call, now):
         return _expire(thread, call, now)
     ended = with_questions(thread, settled(call, outcome, summary=summary))
     return Decision(Accepted(), ended, not_after=call.deadline)
@@ -409,7 +407,7 @@ def is_claimed(thread: ThreadState, fence: int) -> bool:
 def expire(thread: ThreadState, call_id: str, *, now: float) -> Decision[bool]:
     """Settles the call as timed out if its deadline has passed."""
     call = thread.calls.get(call_id)
-    if call is None or not _is_overdue(call, now):
+    if call is None or not is_overdue(call, now):
         return Decision(False)
     return Decision(True, with_questions(thread, _timed_out(call)), not_before=call.deadline)
 
@@ -436,7 +434,8 @@ def give_up(thread: ThreadState, call_ids: Collection[str], error: str) -> Decis
 def settled(
     call: Call, outcome: Outcome, *, result: Result | None = None, summary: str | None = None
 ) -> CallSettled:
-    """The digest is of the result as it was sent, so that a retried bad output counts as repeated."""
+    """The digest is of the outcome as it was sent, before its output was checked: the same bad output sent
+    twice is `Repeated`."""
     return CallSettled(
         call_id=call.call_id,
         tool=call.tool,
@@ -468,10 +467,14 @@ def _cancelled(call: Call, reason: str) -> CallSettled:
 
 def _timed_out(call: Call) -> CallSettled:
     assert call.deadline is not None, "only a call with a deadline is overdue"
-    return settled(call, TimedOut(call.timeout_sec or round(call.deadline - call.opened_at, 3)))
+    if call.timeout_sec is not None and call.phase is not Phase.ASKING:
+        return settled(call, TimedOut(call.timeout_sec))
+    # an approval has a time of its own, and the call's begins after it
+    answered_at = None if call.approval is None else call.approval.answered_at
+    return settled(call, TimedOut(round(call.deadline - (answered_at or call.opened_at), 3)))
 
 
-def _is_overdue(call: Call, now: float) -> bool:
+def is_overdue(call: Call, now: float) -> bool:
     return call.phase is not Phase.SETTLED and call.deadline is not None and call.deadline <= now
 
 

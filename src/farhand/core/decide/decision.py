@@ -1,5 +1,5 @@
-"""The result of a decision: events to append, the answer to the caller, and until when it holds; and the
-receipts for submissions that come after the call has moved on."""
+"""The result of a decision: events to append, the answer to the caller, and from and until when it holds; and
+the receipts for submissions that come after another one was stored."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from farhand.core.result import Conflict, Receipt, Refused, Repeated, Winner
 from farhand.core.tool import Tool
 
 T_co = TypeVar("T_co", covariant=True)
+U = TypeVar("U")
 
 
 class Decision(Struct, Generic[T_co], frozen=True):
-    """`answer` may be returned once `events` are durable; without events, once the store confirms that the
-    state on which it was decided is durable and still the newest.
+    """`answer` may be returned once `events` are durable; without events, once the state on which it was
+    decided is durable and known to be the newest.
 
     `not_after` and `not_before` are judged by the store's own clock when the append is written: an append
     that comes too late or too early changes nothing and is decided again.
@@ -32,12 +33,19 @@ class Decision(Struct, Generic[T_co], frozen=True):
     not_after: float | None = None
     not_before: float | None = None
 
+    def extended(self, answer: U, *events: Event, tools: tuple[Tool, ...] = ()) -> Decision[U]:
+        """With more events in the same append, and another answer."""
+        more, tools = (*self.events, *events), (*self.tools, *tools)
+        return Decision(answer, more, tools, self.not_after, self.not_before)
+
 
 def late_result(call: Call, *, sent: str | None) -> Receipt:
-    """For a settled call: the sender of the same result gets `Repeated`, any other sender gets the winner."""
+    """For a settled call. `Repeated`: the same result was stored. `Refused`: nobody's was, because the call
+    had expired or was cancelled. `Conflict`: the call has another outcome, be it a person's denial. The last
+    two name the winner. `sent` is None for a command that brings no result."""
     winner = call.winner
     assert winner is not None, "only a settled call has a winner"
-    if call.digest == sent:
+    if sent is not None and call.digest == sent:
         return Repeated()
     if isinstance(call.outcome, TimedOut):
         return Refused("expired", winner)
@@ -54,6 +62,7 @@ def late_answer(call: Call, answer: Answer) -> Receipt | None:
         # by digest, since in Python 1, 1.0 and true are equal, but they are three different edits
         if digest(first) == digest(answer):
             return Repeated()
-        kind = "approved" if first.approved else "denied"
-        return Conflict(Winner(kind, digest(first), call.approval.answered_at or 0.0))
+        kind, answered_at = "approved" if first.approved else "denied", call.approval.answered_at
+        assert answered_at is not None, "an answer has a time"
+        return Conflict(Winner(kind, digest(first), answered_at))
     return late_result(call, sent=None) if call.phase is Phase.SETTLED else None

@@ -1,7 +1,7 @@
 """The rules of calls that no model requests.
 
-A program makes one itself, without a run: who opens it, and when nobody misses it. A running server tool
-opens one, a question, and waits for it.
+A direct call is made by a program, without a run; its caller waits for it, or looks it up later. A question
+is asked by a running server tool, which waits for the answer.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from farhand.core.call import Call, Phase
 from farhand.core.call_state import opened_call
-from farhand.core.decide.calls import cancel, is_claimed
+from farhand.core.decide.calls import cancel, is_claimed, is_overdue
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import BACKSTOP_SEC, Opening, opened
 from farhand.core.decide.runs import exceeded_limit
@@ -63,7 +63,7 @@ def cancel_unwanted(thread: ThreadState, call_ids: Collection[str], reason: str)
 
 
 def is_unwanted(call: Call) -> bool:
-    """Whether nobody needs this call without its caller: it has no request id to look it up by, and nobody
+    """Whether nobody but its caller could want this call: it has no request id to look it up by, and nobody
     has approved it."""
     if call.run_id is not None or call.parent is not None:
         # a question ends with the tool that asks it
@@ -179,7 +179,7 @@ def open_question(  # noqa: PLR0913
     parent = thread.calls.get(opening.parent.call_id)
     if parent is None or parent.phase is not Phase.TAKEN:
         return Decision(AskerGone())
-    if parent.take is None or parent.take.holder != holder:
+    if parent.take is None or parent.take.holder != holder or is_overdue(parent, now):
         return Decision(AskerGone())
     known = next((call for call in thread.calls.values() if call.parent == opening.parent), None)
     if known is not None:
@@ -187,7 +187,7 @@ def open_question(  # noqa: PLR0913
         if known.tool != opening.tool.name or canonical(known.requested_input) != canonical(opening.input):
             return Decision(QuestionChanged())
         still = () if known.phase is Phase.SETTLED else (_hold(parent, known, holder, now, settings),)
-        return Decision(known, still)
+        return Decision(known, still, not_after=parent.deadline)
     event = opened(thread, opening, now=now, timeouts=settings.timeouts)
     run_id = None if thread.run is None else thread.run.run_id
     call = opened_call(event, thread.owner, thread.thread_id, run_id, now)
@@ -195,7 +195,8 @@ def open_question(  # noqa: PLR0913
     full = exceeded_limit(waiting, calls_left, settings.limits)
     if full is not None:
         return Decision(LimitReached(full))
-    return Decision(call, (event, _hold(parent, call, holder, now, settings)), tools=(opening.tool,))
+    events = (event, _hold(parent, call, holder, now, settings))
+    return Decision(call, events, tools=(opening.tool,), not_after=parent.deadline)
 
 
 def _hold(parent: Call, question: Call, holder: str, now: float, settings: Settings) -> TakeRenewed:

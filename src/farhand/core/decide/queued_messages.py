@@ -48,13 +48,7 @@ def accept_with_tools(
 ) -> Decision[list[Receipt]]:
     """The accepted submissions, and the tools of their request, in one append."""
     changed = change_request_tools(thread, run_id, tools, alias=alias)
-    return Decision(
-        accepted.answer,
-        (*changed.events, *accepted.events),
-        tools=changed.tools,
-        not_after=accepted.not_after,
-        not_before=accepted.not_before,
-    )
+    return accepted.extended(accepted.answer, *changed.events, tools=changed.tools)
 
 
 def answer_next(
@@ -67,7 +61,7 @@ def answer_next(
     if isinstance(known, NotStarted):
         return Decision((known, []))
     if known is not None:
-        return _taken(accepted, known)
+        return accepted.extended((known, accepted.answer))
     run = thread.active_run
     if run is None:
         return begin_after(thread, accepted, message, new)
@@ -83,7 +77,8 @@ def answer_next(
         left = tuple(settled(call, Cancelled(MOVED_ON)) for call in asked)
     request_tools = tuple(tool.version for tool in new.request_tools)
     queue = MessageQueued(message, new.run_id, new.hold_for, new.claims, request_tools, new.alias)
-    return _taken(accepted, Queued(new.run_id), *left, queue, tools=new.request_tools)
+    queued = Queued(new.run_id)
+    return accepted.extended((queued, accepted.answer), *left, queue, tools=new.request_tools)
 
 
 def _known(thread: ThreadState, message: UserMessage) -> Next | None:
@@ -99,18 +94,6 @@ def _known(thread: ThreadState, message: UserMessage) -> Next | None:
         return NotStarted("busy")
     return (
         Queued(queued.run_id) if is_same_message(queued.message, message) else NotStarted("different_message")
-    )
-
-
-def _taken(
-    accepted: Decision[list[Receipt]], known: Next, *more: Event, tools: tuple[Tool, ...] = ()
-) -> Decision[tuple[Next, list[Receipt]]]:
-    return Decision(
-        (known, accepted.answer),
-        (*accepted.events, *more),
-        tools=(*accepted.tools, *tools),
-        not_after=accepted.not_after,
-        not_before=accepted.not_before,
     )
 
 

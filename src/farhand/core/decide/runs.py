@@ -51,7 +51,8 @@ class Started(Struct, frozen=True, gc=False):
 
 
 class Known(Struct, frozen=True, gc=False):
-    """The same message was posted before; this run answered it."""
+    """The same message was posted before. This is the newest run of the thread: a repeated post gets its
+    answer, also that of a regeneration."""
 
     run_id: str
 
@@ -149,13 +150,7 @@ def begin_after(
     started = begin(thread, message, new, settles=settles)
     if not isinstance(started.answer, Started):
         return Decision((started.answer, []))
-    return Decision(
-        (started.answer, accepted.answer),
-        (*accepted.events, *started.events),
-        tools=(*accepted.tools, *started.tools),
-        not_after=accepted.not_after,
-        not_before=accepted.not_before,
-    )
+    return accepted.extended((started.answer, accepted.answer), *started.events, tools=started.tools)
 
 
 def begin_again(

@@ -92,13 +92,38 @@ def test_an_append_of_a_time_out_must_come_after_the_deadline(story: Story) -> N
     assert calls.settle(story.thread, checked, now=deadline).not_before == deadline
 
 
-def test_nothing_expires_before_its_time_or_twice(story: Story) -> None:
-    expire = lambda thread, now: calls.expire(thread, "call_1", now=now)  # noqa: E731
-    assert not story.log.do(expire)
-    assert not story.log.do(lambda thread, now: calls.expire(thread, "call_9", now=now))
+def test_a_call_that_timed_out_says_how_long_the_person_or_its_tool_had() -> None:
+    story = Story()
+    story.say()
+    tool = replace(PAGE, approval_timeout_sec=3_600.0)
+    timed = [
+        replace(asks_for(f"call_{name}", tool, approval_id=f"apr_{name}"), timeout_sec=timeout_sec)
+        for name, timeout_sec in (("asked", 5.0), ("timed", 5.0), ("untimed", None))
+    ]
+    story.step(*timed)
+    story.log.now += 600.0
+    for approval_id in ("apr_timed", "apr_untimed"):
+        story.answer(approval_id, YES)
+    untimed = story.call("call_untimed").deadline
+    assert untimed is not None
+    expected = {"asked": 3_600.0, "timed": 5.0, "untimed": untimed - story.log.now}
     story.log.now += TIMEOUTS.park_for
-    assert story.log.do(expire)
-    assert not story.log.do(expire)
+    for name, seconds in expected.items():
+        call_id = f"call_{name}"
+        assert _expire(story, call_id)
+        assert story.call(call_id).outcome == TimedOut(seconds)
+
+
+def _expire(story: Story, call_id: str) -> bool:
+    return story.log.do(lambda thread, now: calls.expire(thread, call_id, now=now))
+
+
+def test_nothing_expires_before_its_time_or_twice(story: Story) -> None:
+    assert not _expire(story, "call_1")
+    assert not _expire(story, "call_9")
+    story.log.now += TIMEOUTS.park_for
+    assert _expire(story, "call_1")
+    assert not _expire(story, "call_1")
 
 
 def test_what_is_not_approved_cannot_be_finished_by_any_path(story: Story) -> None:

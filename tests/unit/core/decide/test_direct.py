@@ -284,6 +284,19 @@ def test_only_whoever_runs_the_tool_may_ask() -> None:
     assert _ask(story, _question()) == AskerGone()
 
 
+def test_a_tool_whose_time_is_over_asks_nothing_and_the_store_judges_whether_it_is() -> None:
+    story = _working()
+    deadline = story.call("call_1").deadline
+    assert deadline is not None
+    in_time = open_question(
+        story.thread, _question(), HOLDER, now=story.log.now, settings=SETTINGS, calls_left=9
+    )
+    assert in_time.not_after == deadline
+    story.log.now = deadline
+    assert _ask(story, _question()) == AskerGone()
+    assert story.call("call_1").deadline == deadline
+
+
 def test_a_tool_whose_run_was_taken_over_asks_nothing() -> None:
     story = Story()
     story.say()
