@@ -1,4 +1,4 @@
-"""`farhand run` and `farhand demo`: turns the command line into settings, an app and a server."""
+"""`farhand run` and `farhand demo`: makes settings, an app and a server of parsed options."""
 
 from __future__ import annotations
 

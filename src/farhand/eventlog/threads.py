@@ -3,26 +3,20 @@
 A command is a function from a state and the time to a decision: events, and an answer for its caller.
 
 1. Commands are decided one after the other, each on the state that the previous one left. What they decide in
-   one thread until the store is free is one append; the appends of up to `APPENDED_AT_ONCE` threads are one
-   transaction.
-2. An append names the version of the thread that it was decided on, and the time of that version's row, since
-   a deleted thread may be created again.
-3. While another process is appending to the thread, the store makes the append wait for its end. If the
-   thread has then moved on, the append is refused: of two appends decided on one version, one is stored.
-4. After a refusal the state is dropped and read again, and the same command is decided again, on a state that
-   contains what the other process has stored. So if two workers get two different answers to one call, the
-   second is decided on a call that has its outcome; `core.decide.decision` says what its sender is told.
-   Each refusal means that somebody else has appended, so the thread as a whole advances. A command that is
-   refused on one version again and again fails: then the log and the version in the store contradict each
-   other.
-5. Once an append is durable, its events are published and its answers returned. Where others write too, a
+   one thread until the store is free is one append; the appends of many threads are one transaction.
+2. An append names the version of the thread that it was decided on. While another process is appending to the
+   thread, the store makes it wait; if the thread has then moved on, it is refused.
+3. After a refusal the state is read again, and the same command is decided again. So if two workers get two
+   different answers to one call, the second is decided on a call that has its outcome, and
+   `core.decide.decision` says what its sender is told. A refusal means that another process has appended, so
+   the thread advances; a command that is refused on one version again and again fails.
+4. Once an append is durable, its events are published and its answers returned. Where others write too, a
    decision without events is confirmed by an append without events, so that its answer holds as well.
 
 Where others write too, a command is decided shortly before its transaction, on the cached state, which may be
-old. Where this process alone writes, it is decided as soon as it arrives, if its thread is cached, and runs
-continue with decisions that are not durable yet (`decide_uncommitted`, `read_uncommitted`), so that a step
-does not wait for the disk. They show readers nothing that is not durable. If the store then refuses the
-append, `on_rolled_back` is called for the `Worker`, and the runs start again from the log.
+old. Where this process alone writes, it is decided as soon as it arrives, and runs continue with what is not
+durable yet (`decide_uncommitted`, `read_uncommitted`); readers see nothing of it. If the store then refuses
+it, `on_rolled_back` tells the `Worker`, and the runs start again from the log.
 
 Owns the cache of states, which is bounded and may be dropped at any time. Must not know what is decided.
 """
@@ -64,12 +58,12 @@ CACHE_BYTES = 64 * 1024 * 1024
 APPENDED_AT_ONCE = 256
 """Threads per transaction: a flood must not make the first one wait for the last, nor fail as a whole."""
 REFRESHED_AT_ONCE = 64
-"""Stale threads that are read again at a time, so that waiting commands get their turn."""
+"""Stale threads that are read again at a time: waiting commands get their turn."""
 MAX_KNOWN_TOOLS = 10_000
 
 
 class Threads:
-    """Subclasses override the `on_…` methods. None of them may wait or raise."""
+    """Subclasses override the `on_…` methods. None of them may wait."""
 
     def __init__(self, store: Store, *, cache_bytes: int = CACHE_BYTES) -> None:
         self.store = store
@@ -132,12 +126,11 @@ class Threads:
         self, owner: Owner, thread_id: str, command: Command[A], then: Callable[[ThreadState, A], T]
     ) -> T: ...
 
-    # Any: `then` takes the command's answer, as the overloads say
+    # Any: as the overloads say
     async def decide(
         self, owner: Owner, thread_id: str, command: Command[Any], then: Then[Any] | None = None
     ) -> Any:
-        """The command's answer, or the result of `then` on the new state and that answer, once its events are
-        durable."""
+        """The command's answer, or what `then` makes of the new state and that answer, once it is durable."""
         key = (owner, thread_id)
         await self._load_early(key)
         return await self._submit(key, command, then).future
@@ -217,7 +210,6 @@ class Threads:
             self._waiting += self._roll_back(cached)
 
     async def flush(self) -> None:
-        """Waits until nothing is pending."""
         while self._flushing is not None:
             await asyncio.wait([self._flushing])
 
@@ -320,8 +312,8 @@ class Threads:
 
     async def _commit(self) -> None:
         decided = list(self._open.items())
-        batches, self._open = dict(decided[:APPENDED_AT_ONCE]), dict(decided[APPENDED_AT_ONCE:])
-        self._storing = batches
+        self._storing = batches = dict(decided[:APPENDED_AT_ONCE])
+        self._open = dict(decided[APPENDED_AT_ONCE:])
         try:
             await self._append(batches.values())
         except BaseException:
@@ -413,8 +405,7 @@ class Threads:
         if not batch.is_stored:
             self._waiting = [*batch.commands, *self._roll_back(batch.cached), *self._waiting]
             if batch.is_relied_on:
-                # it may be decided differently now; a claim that nothing continued with yet is just decided
-                # again
+                # it may be decided differently now
                 self._report(self.on_rolled_back, key, batch.changes)
             return
         if batch.changes.events:
@@ -436,9 +427,8 @@ class Threads:
         return {key: error for key, error in errors if isinstance(error, Exception)}
 
     async def _load_early(self, key: Key) -> None:
-        """Loads the thread of one command outside the flush, so that commands of other threads do not wait
-        for it. Later commands of this thread wait in the flush, since a second load would void this one. Not
-        while the thread is being stored: what is read then may lack it."""
+        """Loads the thread of one command before the flush: those of other threads do not wait for it. Not a
+        second time meanwhile, nor while the thread is being stored: what is read then may lack that."""
         if key not in self._cache and key not in self._storing and key not in self._newest_load:
             await self._load(key)
 
