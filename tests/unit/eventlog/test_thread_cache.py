@@ -74,6 +74,20 @@ async def test_a_cached_state_that_is_behind_rows_which_are_gone_is_read_again(
     assert seen == await one.read(ANN, "t1", lambda thread: (thread.title, thread.version)) == ("3", 4)
 
 
+async def test_a_thread_that_did_not_exist_when_it_was_read_is_read_again_if_its_first_rows_are_gone(
+    store: SharedStore,
+) -> None:
+    one, other = Threads(store), RecordingThreads(store)
+    await other.read(ANN, "t1", lambda thread: None)
+    await one.decide(ANN, "t1", rename("1"))
+    await _purge_rows(store)
+    await one.decide(ANN, "t1", rename("2"))
+    other.refresh(ANN, "t1")
+    await other.flush()
+    assert (other.events, other.losses) == ([], ["t1"])
+    assert await other.read(ANN, "t1", lambda thread: (thread.exists, thread.title)) == (True, "2")
+
+
 async def test_who_waits_for_a_thread_to_be_read_is_served_though_the_writer_is_ended(
     store: SharedStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
