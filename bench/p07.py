@@ -15,7 +15,7 @@ from bench.apps.whole import make_app, open_url
 from bench.pending import AT_ONCE, OWNER, Pending
 from bench.rounds import Measure, alternate
 from bench.server_process import app, run_alone, scratch
-from bench.table import Effort, Line, medians, us
+from bench.table import Effort, Line, us
 from farhand.core.outcome import Success
 from farhand.core.result import Accepted, Result
 from farhand.server.app import App
@@ -23,10 +23,10 @@ from farhand.server.app import App
 FEW, MANY = 1_000, 100_000
 WARM, SETTLED, ANSWERED, USERS = 64, 160, 96, 16
 """Of one round; three of them must find enough among the few."""
-PARKED, PARKERS = 60_000, 64
-FILLED = 40_000
-"""With so many, what the server keeps of anything is full: above all the 32 MiB of pages of the store, and
-what the allocator has between its blocks."""
+PARKED, PARKERS = 150_000, 64
+FILLED = 100_000
+"""With so many, what the server keeps of anything is full: threads, ids, the 32 MiB of pages of the store,
+and what the allocator has between its blocks. With 40,000 the last two still grow."""
 NOTHING = 64
 """Bytes per call: a reference to it would be more, with what it refers to."""
 
@@ -74,9 +74,8 @@ def _settled(file: Path) -> Measure:
 def _memory(effort: Effort) -> Line:
     counts = [FEW, effort.many(FILLED), effort.many(PARKED)]
     is_full = counts[1] >= FILLED
-    # what has no verdict is looked at once: to park so many takes a while
-    rounds = effort.rounds if is_full else 1
-    got = medians([_parked(counts) for _ in range(rounds)])
+    # once: to park so many takes a while
+    got = _parked(counts)
     growth = got["growth"]
     sizes = ", ".join(f"{got[str(count)] / 2**20:.1f} MiB with {count:,}" for count in counts)
     return Line(
@@ -86,7 +85,7 @@ def _memory(effort: Effort) -> Line:
         f"{growth:.0f} B",
         growth < NOTHING if is_full else None,
         f"{sizes}, parked by the server itself, each for its own message; its caches of a fixed size are"
-        f" full with {FILLED:,}; {f'medians of {rounds} rounds' if is_full else 'one round, no verdict'}",
+        f" full with {FILLED:,}; one round{'' if is_full else ', no verdict'}",
         {"parked": got},
     )
 
