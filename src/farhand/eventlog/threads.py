@@ -4,14 +4,17 @@ A command is a function from a state and the time to a decision: events, and an 
 
 1. Commands are decided one after the other, each on the state that the previous one left. What they decide in
    one thread until the store is free is one append; the appends of many threads are one transaction.
-2. An append names the version of the thread that it was decided on. While another process is appending to the
-   thread, the store makes it wait; if the thread has then moved on, it is refused.
+2. An append names the version of the thread that it was decided on, and from and until when it holds. While
+   another process is appending to the thread, it waits in the store. It is refused if the thread has then
+   moved on (`Moved`), or if it is too early or too late (`OutOfTime`).
 3. After a refusal the state is read again, and the same command is decided again. So if two workers get two
-   different answers to one call, the second is decided on a call that has its outcome, and
-   `core.decide.decision` says what its sender is told. A refusal means that another process has appended, so
-   the thread advances; a command that is refused on one version again and again fails.
-4. Once an append is durable, its events are published and its answers returned. Where others write too, a
-   decision without events is confirmed by an append without events, so that its answer holds as well.
+   different answers to one call, the second is decided on a call that has the first one's result or approval,
+   and `late_result` or `late_answer` of `core.decide.decision` says what its sender is told. `Moved` means
+   that the thread advances; a command that gets it again and again on one version fails.
+4. Once an append is durable, its events are published and its answers returned. If the process ends in
+   between, the append stays: the same result, sent again to any worker, is answered as `Repeated`. Where
+   others write too, a decision without events is confirmed by an append without events, which stores nothing
+   and is refused like any other.
 
 Where others write too, a command is decided shortly before its transaction, on the cached state, which may be
 old. Where this process alone writes, it is decided as soon as it arrives, and runs continue with what is not
@@ -113,10 +116,6 @@ class Threads:
         return True
 
     # -------------------------------------------------------------------------------------- decide and read
-
-    @property
-    def cached_bytes(self) -> int:
-        return self._cache.size
 
     @overload
     async def decide(self, owner: Owner, thread_id: str, command: Command[T]) -> T: ...

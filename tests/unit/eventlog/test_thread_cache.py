@@ -190,10 +190,10 @@ async def test_the_cache_is_bounded_and_never_needed(store: SharedStore) -> None
     threads = Threads(store, cache_bytes=most)
     for number in range(20):
         await threads.decide(ANN, f"t{number}", rename(f"Thread {number}"))
-    assert 0 < threads.cached_bytes <= most
+    assert 0 < threads._cache.size <= most
     titles = [await threads.read(ANN, f"t{number}", lambda thread: thread.title) for number in range(20)]
     assert titles == [f"Thread {number}" for number in range(20)]
-    assert 0 < threads.cached_bytes <= most
+    assert 0 < threads._cache.size <= most
 
 
 async def test_a_thread_that_was_deleted_is_not_in_the_cache(store: SharedStore) -> None:
@@ -202,7 +202,7 @@ async def test_a_thread_that_was_deleted_is_not_in_the_cache(store: SharedStore)
     assert await store.delete(ANN, "t1", 1)
     threads.forget(ANN, "t1")
     threads.forget(ANN, "t9")
-    assert threads.cached_bytes == 0
+    assert threads._cache.size == 0
     assert await threads.read(ANN, "t1", lambda thread: thread.title) == ""
 
 
@@ -267,14 +267,14 @@ async def test_a_thread_of_which_only_a_snapshot_is_left_is_known_from_the_next_
 async def test_a_thread_that_is_loaded_twice_is_counted_once(store: SharedStore) -> None:
     threads = Threads(store)
     await threads.decide(ANN, "t1", rename("Hello"))
-    alone = threads.cached_bytes
+    alone = threads._cache.size
     threads.forget(ANN, "t1")
     # both miss the cache: one loads for itself, the other in the flush
     await asyncio.gather(
         threads.read(ANN, "t1", lambda thread: None),
         threads.submit(ANN, "t1", lambda thread, now: Decision(None)),
     )
-    assert threads.cached_bytes == alone
+    assert threads._cache.size == alone
 
 
 async def test_a_thread_that_is_dropped_and_loaded_while_it_is_stored_is_counted_once(
@@ -282,7 +282,7 @@ async def test_a_thread_that_is_dropped_and_loaded_while_it_is_stored_is_counted
 ) -> None:
     threads = Threads(store)
     await threads.decide(ANN, "t1", rename("1"))
-    alone = threads.cached_bytes
+    alone = threads._cache.size
     store.free.clear()
     async with asyncio.TaskGroup() as group:
         store.appending.clear()
@@ -291,9 +291,9 @@ async def test_a_thread_that_is_dropped_and_loaded_while_it_is_stored_is_counted
         threads.forget(ANN, "t1")
         store.free.set()
     await threads.read(ANN, "t1", lambda thread: None)
-    grown = threads.cached_bytes
+    grown = threads._cache.size
     threads.forget(ANN, "t1")
-    assert (alone < grown, threads.cached_bytes) == (True, 0)
+    assert (alone < grown, threads._cache.size) == (True, 0)
 
 
 async def test_a_thread_that_is_forgotten_while_it_is_stored_takes_no_room(store: SharedStore) -> None:
@@ -306,7 +306,7 @@ async def test_a_thread_that_is_forgotten_while_it_is_stored_takes_no_room(store
         await store.appending.wait()
         threads.forget(ANN, "t1")
         store.free.set()
-    assert threads.cached_bytes == 0
+    assert threads._cache.size == 0
 
 
 async def _purge_rows(store: Store) -> None:

@@ -98,10 +98,12 @@ class Plan:
                 self.add(call, _cancelled(call, ASKER_GONE))
 
     def require_in_time(self, call: Call) -> None:
+        """The store refuses these events once the deadline of the call has passed."""
         limits = [each for each in (self.not_after, call.deadline) if each is not None]
         self.not_after = min(limits, default=None)
 
     def require_overdue(self, call: Call) -> None:
+        """The store refuses these events until the deadline of the call has passed."""
         self.not_before = max(call.deadline or 0.0, self.not_before or 0.0)
 
     def decision(self, answer: T) -> Decision[T]:
@@ -151,7 +153,7 @@ def _settle(plan: Plan, checked: CheckedResult) -> Receipt:
     if call.phase is Phase.ASKING:
         return Refused("not_approved")
     if is_overdue(call, plan.now):
-        return _expired(plan, call)
+        return _settle_as_expired(plan, call)
     plan.require_in_time(call)
     plan.add(call, settled(call, checked.outcome, result=result, summary=checked.summary))
     return Accepted()
@@ -165,7 +167,7 @@ def _answer(plan: Plan, reply: Reply, *, timeouts: Timeouts) -> Receipt:
     if late is not None:
         return late
     if is_overdue(call, plan.now):
-        return _expired(plan, call)
+        return _settle_as_expired(plan, call)
     plan.require_in_time(call)
     _add_answer(plan, call, reply, timeouts=timeouts)
     return Accepted()
@@ -175,8 +177,8 @@ def _add_answer(plan: Plan, call: Call, reply: Reply, *, timeouts: Timeouts) -> 
     assert call.approval is not None, "only a call with an approval is answered"
     answer = reply.answer
     if not answer.approved:
-        refused = replace(call.approval, answer=answer, answered_at=plan.now, by=reply.by)
-        event = _answer_event(call, refused, call.input, call.deadline)
+        denied = replace(call.approval, answer=answer, answered_at=plan.now, by=reply.by)
+        event = _answer_event(call, denied, call.input, call.deadline)
         plan.add(call, event, settled(call, Denied(answer.reason)))
         return
     input = call.input if answer.input is None else answer.input
@@ -255,7 +257,7 @@ def take(
     if held_by not in (None, holder, instead_of):
         return Decision(Refused("taken"))
     if is_overdue(call, now):
-        return _expire(thread, call, now)
+        return _decide_expired(thread, call, now)
     if held_by == holder:
         return Decision(Accepted(), (TakeRenewed(call_id, holder, deadline),), not_after=call.deadline)
     return Decision(Accepted(), (CallTaken(call_id, holder, deadline),), not_after=call.deadline)
@@ -290,7 +292,7 @@ def release(thread: ThreadState, call_id: str, holder: str, *, now: float) -> De
     if call.take is None or call.take.holder != holder:
         return Decision(Refused("taken"))
     if is_overdue(call, now):
-        return _expire(thread, call, now)
+        return _decide_expired(thread, call, now)
     return Decision(Accepted(), (CallReleased(call_id),), not_after=call.deadline)
 
 
@@ -369,7 +371,7 @@ def finish(
     if call.phase is not Phase.TAKEN or call.executor is not Executor.SERVER:
         return Decision(Refused("not_approved"))
     if is_overdue(call, now):
-        return _expire(thread, call, now)
+        return _decide_expired(thread, call, now)
     ended = with_questions(thread, settled(call, outcome, summary=summary))
     return Decision(Accepted(), ended, not_after=call.deadline)
 
@@ -478,7 +480,7 @@ def is_overdue(call: Call, now: float) -> bool:
     return call.phase is not Phase.SETTLED and call.deadline is not None and call.deadline <= now
 
 
-def _expired(plan: Plan, call: Call) -> Receipt:
+def _settle_as_expired(plan: Plan, call: Call) -> Receipt:
     """A submission that comes too late settles the call as timed out, and its receipt says so."""
     plan.require_overdue(call)
     after = plan.add(call, _timed_out(call))
@@ -486,9 +488,9 @@ def _expired(plan: Plan, call: Call) -> Receipt:
     return Refused("expired", after.winner)
 
 
-def _expire(thread: ThreadState, call: Call, now: float) -> Decision[Receipt]:
+def _decide_expired(thread: ThreadState, call: Call, now: float) -> Decision[Receipt]:
     plan = Plan(thread, now)
-    return plan.decision(_expired(plan, call))
+    return plan.decision(_settle_as_expired(plan, call))
 
 
 def _far_call(thread: ThreadState, call_id: str) -> Call | None:

@@ -19,8 +19,8 @@ U = TypeVar("U")
 
 
 class Decision(Struct, Generic[T_co], frozen=True):
-    """`answer` may be returned once `events` are durable; without events, once the state on which it was
-    decided is durable and known to be the newest.
+    """`answer` goes to the caller of the command, once `events` are durable; without events, once the state
+    on which it was decided is durable and known to be the newest.
 
     `not_after` and `not_before` are judged by the store's own clock when the append is written: an append
     that comes too late or too early changes nothing and is decided again.
@@ -40,9 +40,9 @@ class Decision(Struct, Generic[T_co], frozen=True):
 
 
 def late_result(call: Call, *, sent: str | None) -> Receipt:
-    """For a settled call. `Repeated`: the same result was stored. `Refused`: nobody's was, because the call
-    had expired or was cancelled. `Conflict`: the call has another outcome, be it a person's denial. The last
-    two name the winner. `sent` is None for a command that brings no result."""
+    """For a settled call. `Repeated`: the same result was stored. `Refused`: none was, because the call had
+    expired or was cancelled. `Conflict`: something else was stored first: another result, a failure or a
+    person's denial. The last two name the winner. `sent` is None for a command that brings no result."""
     winner = call.winner
     assert winner is not None, "only a settled call has a winner"
     if sent is not None and call.digest == sent:
@@ -55,8 +55,8 @@ def late_result(call: Call, *, sent: str | None) -> Receipt:
 
 
 def late_answer(call: Call, answer: Answer) -> Receipt | None:
-    """None while the person is still asked. Two answers are the same only if decision, edit, reason and scope
-    are, no matter who gave them."""
+    """None while the approval waits for an answer. Two answers are the same only if both approve or both
+    deny, with the same edit, reason and scope, no matter who gave them."""
     if call.approval is not None and call.approval.answer is not None:
         first = call.approval.answer
         # by digest, since in Python 1, 1.0 and true are equal, but they are three different edits
