@@ -11,6 +11,8 @@ FORBIDDEN = """
 for (const name of ["localStorage", "sessionStorage"]) {
     Object.defineProperty(window, name, { get() { throw new DOMException("forbidden", "SecurityError"); } });
 }
+// Chromium then refuses every lock, too
+LockManager.prototype.request = async () => { throw new DOMException("The request was denied.", "SecurityError"); };
 """
 SCHEME = "document.documentElement.getAttribute('data-theme')"
 
@@ -24,6 +26,7 @@ async def _without_storage(visitors: Visitors, server: FarhandProcess) -> Visito
 
 async def test_the_chat_page_works_without_storage(visitors: Visitors, stage: FarhandProcess) -> None:
     player = await _without_storage(visitors, stage)
+    await expect(player.page.get_by_text("This browser is connected")).to_have_count(1)
     await player.asks('send_report {"to": "unkept@example", "copies": 1}')
     card = player.card("Send report?")
     await card.get_by_role("button", name="Edit").click()

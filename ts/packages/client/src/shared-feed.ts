@@ -44,18 +44,23 @@ export class SharedFeed {
   ) {
     this.#wants = new Set([thread]);
     globalThis.addEventListener?.("online", () => this.#wake?.(), { signal: this.#end.signal });
-    // without a secure origin there are no locks, so each page reads for itself
-    const locks = globalThis.navigator?.locks;
-    if (locks === undefined || globalThis.BroadcastChannel === undefined) {
-      void this.#read();
-      return;
+    void this.#readInTurn(`farhand-feed${http.url}${signOf(http)}`);
+  }
+
+  /** Without a secure origin there are no locks, and a browser that forbids the site to store anything refuses them, and perhaps the
+   * channel too: then each page reads for itself. */
+  async #readInTurn(name: string): Promise<void> {
+    try {
+      this.#channel = new BroadcastChannel(name);
+      this.#channel.onmessage = ({ data }: MessageEvent<Said>) => this.#hear(data);
+      this.#say({ kind: "hello", thread: this.thread });
+      // held until the tab closes; then the next tab in line reads
+      await navigator.locks.request(name, () => this.#read());
+    } catch {
+      this.#channel?.close();
+      this.#channel = undefined;
+      await this.#read();
     }
-    const name = `farhand-feed${http.url}${signOf(http)}`;
-    this.#channel = new BroadcastChannel(name);
-    this.#channel.onmessage = ({ data }: MessageEvent<Said>) => this.#hear(data);
-    this.#say({ kind: "hello", thread });
-    // held until the tab closes; then the next tab in line reads
-    void locks.request(name, () => this.#read());
   }
 
   /** Whether events would arrive now. */

@@ -1,5 +1,5 @@
 // The feed of two tabs, on a real server: one reads, both hear, and the second reads on when the first is gone.
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { fresh, scene } from "../../../tests/server-fixture.ts";
 import { until } from "../../../tests/until.ts";
 import { httpOf, SharedFeed } from "../src/index.ts";
@@ -150,4 +150,17 @@ it("a tab that does not read knows that the server is away, why, and can have it
   }
   hearing.retryNow();
   await until(() => hearing.connection.state === "open" && reading.connection.state === "open", "the connection");
+});
+
+it("a browser that forbids locks or channels for a site lets each tab read for itself", async () => {
+  const forbidden = (): never => {
+    throw new DOMException("The request was denied.", "SecurityError");
+  };
+  Object.defineProperty(navigator, "locks", { value: { request: async () => forbidden() }, configurable: true });
+  const [first, second] = [tab(), tab()];
+  vi.stubGlobal("BroadcastChannel", class { constructor() { forbidden(); } });
+  const third = tab();
+  vi.unstubAllGlobals();
+  await until(() => [first, second, third].every(({ feed }) => feed.isLive), "the news");
+  expect([first, second, third].map(({ asked }) => asked.length)).toEqual([1, 1, 1]);
 });
