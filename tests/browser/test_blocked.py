@@ -135,6 +135,9 @@ async def test_an_answer_that_the_server_refuses_is_shown_and_can_be_changed(pla
     await player.sees("`prices.bread` must be an integer, got a string. Nothing was approved.")
     await player.sees("Nothing was allowed or denied: decide again.")
     player.forgives("400")
+    async with player.page.context.expect_page() as explained:
+        await card.get_by_role("link", name="invalid").click()
+    await expect((await explained.value).get_by_text("nothing was applied")).to_be_visible()
     # what was typed is still there
     await expect(field).to_have_value('{"bread": "many"}')
     await field.fill('{"bread": 2}')

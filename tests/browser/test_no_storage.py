@@ -12,7 +12,7 @@ for (const name of ["localStorage", "sessionStorage"]) {
     Object.defineProperty(window, name, { get() { throw new DOMException("forbidden", "SecurityError"); } });
 }
 // Chromium then refuses every lock, too
-LockManager.prototype.request = async () => { throw new DOMException("The request was denied.", "SecurityError"); };
+LockManager.prototype.request = async () => { throw new DOMException("denied", "SecurityError"); };
 """
 SCHEME = "document.documentElement.getAttribute('data-theme')"
 

@@ -4,7 +4,7 @@ import type { Call } from "./call.ts";
 import type { HandlerMap } from "./executor.ts";
 import { queryOf } from "./feed.ts";
 import { Hands, type HandsOptions } from "./hands.ts";
-import { ask, httpOf, type HttpOptions, reasonOf } from "./http.ts";
+import { ask, httpOf, type HttpOptions, refusalOf } from "./http.ts";
 import { asksForMore, callOf, type Facts, factsIn, follow } from "./open-calls.ts";
 import type { Delivery } from "./outbox.ts";
 import { type FeedEvent, SharedFeed } from "./shared-feed.ts";
@@ -106,7 +106,7 @@ export class Hand extends Hands {
     }
     const facts = answer.kind === "answered" && answer.status === 200 ? factsIn(answer.body) : undefined;
     const isRefused = answer.kind === "answered" && answer.status >= 400 && answer.status < 500;
-    this.#refusal = isRefused ? { state: "refused", status: answer.status, reason: reasonOf(answer.body) } : undefined;
+    this.#refusal = isRefused ? refusalOf(answer.status, answer.body) : undefined;
     if (facts === undefined) {
       this.timers.set("look", this.backOff(attempt), () => void this.#look(attempt + 1));
       this.changed();

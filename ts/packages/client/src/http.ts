@@ -89,10 +89,19 @@ export function retryAfterOf({ headers }: Response): number {
   return (Number(headers.get("retry-after")) || 0) * 1_000;
 }
 
-/** The reason in a refusal, from any face of the server. */
-export function reasonOf(body: unknown): string {
-  const { error, detail, reason } = (body ?? {}) as { error?: unknown; detail?: unknown; reason?: unknown };
-  const message = (error as { message?: unknown } | undefined)?.message;
-  const told = [message, detail, reason].find((each) => typeof each === "string");
-  return told === undefined ? "The server refused it." : (told as string);
+export const REFUSED = "The server refused it.";
+
+/** `code` is explained at `/errors/{code}` of the server. */
+export interface Refusal {
+  readonly state: "refused";
+  readonly status: number;
+  readonly reason: string;
+  readonly code?: string | undefined;
+}
+
+/** A refusal from any face of the server. */
+export function refusalOf(status: number, body: unknown): Refusal {
+  const { error, detail, reason } = (body ?? {}) as { error?: { message?: string; code?: string }; detail?: string; reason?: string };
+  const told = [error?.message, detail, reason].find((each) => typeof each === "string") ?? REFUSED;
+  return { state: "refused", status, reason: told, code: error?.code ?? (detail && reason) };
 }

@@ -1,7 +1,7 @@
 // Answers that are being sent. Owns each one until the server has returned a receipt for it, even across a reload; must not know what an
 // answer means.
 import { isAckReply } from "@farhand/protocol";
-import { type Answer, ask, type Http, reasonOf } from "./http.ts";
+import { type Answer, ask, type Http, type Refusal, refusalOf } from "./http.ts";
 import { parsed } from "./json.ts";
 import { backOff, Timers } from "./wait.ts";
 
@@ -33,8 +33,6 @@ export type Delivery =
   | Refusal
   | { readonly state: "settled"; readonly mine: true }
   | { readonly state: "settled"; readonly mine: false; readonly reason: string; readonly outcome?: string | undefined };
-
-type Refusal = { readonly state: "refused"; readonly status: number; readonly reason: string };
 
 export type AnswerStorage = Pick<Storage, "getItem" | "setItem" | "removeItem" | "key" | "length">;
 
@@ -192,7 +190,7 @@ export class Outbox {
   }
 }
 
-const TOO_OLD: Refusal = { state: "refused", status: 0, reason: "Your answer did not reach the server." };
+const TOO_OLD: Refusal = { state: "refused", status: 0, reason: "The answer did not arrive." };
 
 function isApproval({ path }: PendingAnswer): boolean {
   return path === APPROVE;
@@ -208,7 +206,7 @@ function deliveryOf(status: number, body: unknown): Delivery {
   if (ENDS.includes(status) && isAckReply(body) && body.reason !== "not_approved") {
     return { state: "settled", mine: false, reason: body.reason ?? "unknown", outcome: body.status };
   }
-  return { state: "refused", status, reason: reasonOf(body) };
+  return refusalOf(status, body);
 }
 
 const PREFIX = "farhand:answer:";

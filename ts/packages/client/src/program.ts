@@ -2,7 +2,7 @@
 // every result until it has a receipt. Shared by `offer()` and `@farhand/node`; must not know which of them uses it.
 import type { ClientToolProgress, ClientToolResult, OfferedTool, RegisterTools, ToolRequest, UnregisterTools } from "@farhand/protocol";
 import { Executor, type Handler, type HandlerContext } from "./executor.ts";
-import { type Answer, ask, type Http, reasonOf } from "./http.ts";
+import { type Answer, ask, type Http, refusalOf } from "./http.ts";
 import { parsed } from "./json.ts";
 import { Outbox, type PendingAnswer } from "./outbox.ts";
 import { randomId } from "./random-id.ts";
@@ -368,7 +368,7 @@ export class Program {
       throw new Cut(answer.kind === "unreachable" ? 0 : answer.retryAfterMs);
     }
     if (answer.status >= 300) {
-      throw new Refused(answer.status, reasonOf(answer.body));
+      throw new Refused(answer.status, refusalOf(0, answer.body).reason);
     }
     return answer.body;
   }

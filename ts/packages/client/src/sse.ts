@@ -1,6 +1,6 @@
 // The chat stream as server-sent events over fetch. Owns the framing; must not know what a chunk means.
 import { createParser, type EventSourceMessage } from "eventsource-parser";
-import { type Asking, type Http, patienceOf, reasonOf, request, retryAfterOf } from "./http.ts";
+import { type Asking, type Http, patienceOf, refusalOf, request, retryAfterOf } from "./http.ts";
 import { parsed } from "./json.ts";
 import { chunkOf, Cut, type Frame, type Frames, Refused, START, type Transport } from "./transport.ts";
 import { within } from "./wait.ts";
@@ -89,5 +89,5 @@ export async function accepted(response: Response): Promise<ReadableStream<Uint8
   if (response.status >= 500) {
     throw new Cut(retryAfterOf(response));
   }
-  throw new Refused(response.status, reasonOf(parsed(text)));
+  throw new Refused(response.status, refusalOf(0, parsed(text)).reason);
 }

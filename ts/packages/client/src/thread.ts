@@ -10,7 +10,7 @@ import type { Delivery } from "./outbox.ts";
 import { randomId } from "./random-id.ts";
 import { sseTransport } from "./sse.ts";
 import { conversationOf, joined } from "./stored.ts";
-import { Cut, type Frames, Refused, START, type Transport } from "./transport.ts";
+import { Cut, type Frames, type Refused, START, type Transport } from "./transport.ts";
 import { pause } from "./wait.ts";
 
 export interface ThreadOptions extends HttpOptions, HandsOptions {
@@ -205,8 +205,7 @@ export class LiveThread extends Hands {
     if (error instanceof Cut) {
       return error;
     }
-    const status = error instanceof Refused ? error.status : 0;
-    const reason = (error as Error).message;
+    const { message: reason, status = 0 } = error as Error & Partial<Refused>;
     this.#conversation = { ...this.#conversation, run: { state: "failed", error: reason } };
     this.#connect({ state: "refused", status, reason });
     return "refused";

@@ -1,5 +1,6 @@
 // The chat stream over one WebSocket for all threads of a page. It has no positions: a resumed answer is sent from its start.
 import { type Chunk, isChunk } from "@farhand/protocol";
+import { REFUSED } from "./http.ts";
 import { randomId } from "./random-id.ts";
 import { Cut, type Frame, type Frames, Refused, type Transport } from "./transport.ts";
 import { SILENCE_MS } from "./wait.ts";
@@ -73,8 +74,6 @@ class Exchange {
     }
   }
 }
-
-const REFUSED = "The server refused it.";
 
 /** Close codes after which the same request would be refused again, with the equivalent HTTP status. */
 const STATUSES: Readonly<Record<number, number>> = { 1009: 413, 4401: 401, 4403: 403 };

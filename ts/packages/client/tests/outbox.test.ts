@@ -49,7 +49,7 @@ it("an approval that finds no server is sent again for 60 s, and then asked for 
   expect(stateOf(outbox, "apr_1")?.state).toBe("undelivered");
   expect(server.asked.length).toBe(12);
   await pass(10_000);
-  expect(stateOf(outbox, "apr_1")).toEqual({ state: "refused", status: 0, reason: "Your answer did not reach the server." });
+  expect(stateOf(outbox, "apr_1")).toEqual({ state: "refused", status: 0, reason: "The answer did not arrive." });
   server.reply = 200;
   outbox.retry("apr_1");
   outbox.retryAll();
@@ -82,7 +82,7 @@ it.each([401, 403, 400, 429])("an approval that was refused with %i is never sen
   const outbox = open();
   outbox.put(YES);
   await pass(0);
-  expect(stateOf(outbox, "apr_1")).toEqual({ state: "refused", status, reason: "You are not signed in." });
+  expect(stateOf(outbox, "apr_1")).toEqual({ state: "refused", status, reason: "You are not signed in.", code: "unauthenticated" });
   expect(storage.length).toBe(0);
   server.reply = 200;
   server.signIn = "ada again";
@@ -161,7 +161,7 @@ it("another answer that was refused is there after a reload, and is sent by a pr
   after.recover();
   await pass(100_000);
   expect(server.asked.length).toBe(1);
-  expect(stateOf(after, "call_1")).toEqual({ state: "refused", status: 401, reason: "You are not signed in." });
+  expect(stateOf(after, "call_1")).toEqual({ state: "refused", status: 401, reason: "You are not signed in.", code: "unauthenticated" });
   after.retry("call_1");
   await pass(0);
   expect(stateOf(after, "call_1")).toEqual({ state: "settled", mine: true });

@@ -9,7 +9,7 @@ export const KINDS = [
 export type Kind = (typeof KINDS)[number];
 
 /** Why an answer was refused. Status 401 is an expired sign-in; with 0, this page stopped sending it. */
-export type Refusal = Pick<Extract<Delivery, { state: "refused" }>, "status" | "reason">;
+export type Refusal = Pick<Extract<Delivery, { state: "refused" }>, "status" | "reason" | "code">;
 
 /** The states of a card, each with only its own fields. */
 export type CardState =

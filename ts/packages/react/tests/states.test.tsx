@@ -114,6 +114,12 @@ it("what was refused for what it says can be changed, not tried again", () => {
   expect(refused(429)).toEqual(["Change answer", "Try again"]);
 });
 
+it("the code of a refusal links to the server's explanation", () => {
+  shown({ name: "refused", refusal: { status: 413, reason: "The answer is larger than 1 MB.", code: "too_large" } });
+  expect(screen.getByRole("alert").textContent?.trim()).toBe("The answer is larger than 1 MB. too_large");
+  expect(screen.getByRole("link", { name: "too_large" }).getAttribute("href")).toBe(`${host.http.url}/errors/too_large`);
+});
+
 it("an answer that came after the sign-in was over says so, without the words for programs", () => {
   const delivery = { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer." } as const;
   const known = { ...EMPTY_CONVERSATION, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", delivery]]) };

@@ -3,7 +3,6 @@ import { CardHostProvider, CardList, Note, ToolCard } from "@farhand/react";
 import { ArrowDown } from "lucide-react";
 import { type ReactNode, useCallback, useRef } from "react";
 import type { UIMessage } from "ai";
-import { BASE } from "../base.ts";
 import { useAbout } from "./about.ts";
 import { useCardWords } from "./card-words.ts";
 import type { Conversation } from "./conversation.ts";
@@ -32,7 +31,7 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
         {talk.state === "Thinking" && talk.host.connection.state !== "lost" && <Thinking />}
         {talk.error !== undefined && talk.state === "Failed" && (
           <div className="mt-2 flex flex-col items-start gap-3">
-            <Note tone="red">{talk.error.message}{talk.error.code !== undefined && <> <ErrorCode code={talk.error.code} /></>}</Note>
+            <Note tone="red" code={talk.error.code}>{talk.error.message}</Note>
             <span className="flex flex-wrap gap-2">
               <button type="button" className={PLAIN} onClick={talk.tryAgain}>{words.tryAgain}</button>
               {talk.runId !== undefined && about?.inspector !== false && <a className={PLAIN} href={runHref(talk.runId)}>{words.seeWhatHappened}</a>}
@@ -52,11 +51,6 @@ export function Talk({ talk }: { talk: Conversation }): ReactNode {
       <p className="sr-only" role="status">{talk.state === "New" ? "" : fill(words.theAssistant, { state: words[STATE_WORDS[talk.state]] })}</p>
     </CardHostProvider>
   );
-}
-
-/** A link to the server's explanation of the code. */
-function ErrorCode({ code }: { code: string }): ReactNode {
-  return <a href={`${BASE}/errors/${encodeURIComponent(code)}`} target="_blank" rel="noopener" className="font-mono text-xs underline underline-offset-2">{code}</a>;
 }
 
 /** The same function while there is one, so that unchanged messages are not rendered again. */

@@ -141,7 +141,7 @@ export function isServerAway(connection: CardHost["connection"]): boolean {
 function Returned({ view: { state } }: { view: CardView }): ReactNode {
   const words = useWords();
   const refusal = state.name === "open" || state.name === "parked" ? state.refusal : undefined;
-  return refusal === undefined ? null : <Note tone="red">{words.decideAgain(refusalWords(refusal, words))}</Note>;
+  return refusal === undefined ? null : <Note tone="red" code={refusal.code}>{words.decideAgain(refusalWords(refusal, words))}</Note>;
 }
 
 /** Scrolls the card so that its buttons stay visible when it grows. Attach the ref to an element inside the card. */

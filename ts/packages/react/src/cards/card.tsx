@@ -143,7 +143,7 @@ function Refused({ view, refusal }: { view: CardView; refusal: Refusal }): React
   );
   return (
     <Frame view={view} title={titleOf(view, words)} context={words.notTaken} actions={actions}>
-      <Note tone="red">{refusalWords(refusal, words)}</Note>
+      <Note tone="red" code={refusal.code}>{refusalWords(refusal, words)}</Note>
     </Frame>
   );
 }

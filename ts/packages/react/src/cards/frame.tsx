@@ -5,7 +5,7 @@ import {
 import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
 import { useNow } from "../card-memory.ts";
 import { timeLeft } from "../sentences.ts";
-import { useWords } from "../thread.tsx";
+import { useCardHost, useWords } from "../thread.tsx";
 import type { CardState, CardView, Kind } from "../view.ts";
 import { piecesOf } from "../visible-text.ts";
 import type { Words } from "../words.ts";
@@ -118,11 +118,17 @@ export function Button({ look = "plain", ...rest }: ButtonProps): ReactNode {
   return <button type="button" className={`fh-button fh-${look}`} {...rest} />;
 }
 
-export function Note({ tone, children }: { tone: "amber" | "red"; children: ReactNode }): ReactNode {
+/** With the `code` of an error, it links to the server's explanation. */
+export function Note({ tone, code, children }: { tone: "amber" | "red"; code?: string | undefined; children: ReactNode }): ReactNode {
   const Icon = tone === "amber" ? TriangleAlert : X;
   return (
     <p className={`fh-note fh-${tone}`} role={tone === "red" ? "alert" : "status"}>
-      <Icon size={16} aria-hidden="true" /> <span>{children}</span>
+      <Icon size={16} aria-hidden="true" /> <span>{children}{code && <> <ErrorCode code={code} /></>}</span>
     </p>
   );
+}
+
+function ErrorCode({ code }: { code: string }): ReactNode {
+  const { http } = useCardHost();
+  return <a className="fh-mono" href={`${http.url}/errors/${encodeURIComponent(code)}`} target="_blank" rel="noopener">{code}</a>;
 }
