@@ -15,16 +15,18 @@ export function useKnown(views: readonly CardView[], { http }: CardHost): { read
   return { views: views.map((view) => withTool(view, tools.get(view.call.tool))), isAsking: isAsking || !list.wasAsked(names.split(" ")) };
 }
 
-/** The view with its tool; if neither names a card, the card is derived from the schemas. */
+/** The view with its tool; if neither names a card of ours, the card is derived from the schemas, also as a fallback for a page that lacks
+ * the named one. */
 export function withTool(view: CardView, found: ToolFacts | undefined): CardView {
   const tool = view.tool ?? found;
-  const isUnnamed = view.kind === "unknown" && view.card === undefined;
-  if (tool === undefined || (tool === view.tool && !isUnnamed)) {
+  const isUnknown = view.kind === "unknown";
+  if (tool === undefined || (tool === view.tool && !isUnknown)) {
     return view;
   }
   // for a finished call, only the tool says where it ran
   const executor = view.call.phase === "settled" ? tool.executor : view.executor;
-  const kind = !isUnnamed ? view.kind : tool.card !== null ? kindOf(tool.card) : executor === "frontend" ? guessCard(tool) : "unknown";
+  const named = isUnknown ? kindOf(tool.card) : view.kind;
+  const kind = named === "unknown" && executor === "frontend" ? guessCard(tool) : named;
   return { ...view, tool, executor, kind };
 }
 

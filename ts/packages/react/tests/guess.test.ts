@@ -27,7 +27,7 @@ it.each(GUESSED)("$card: $name", ({ card, ...facts }) => {
   expect(guessCard({ ...facts, card: null, executor: "frontend" })).toBe(card);
 });
 
-it("a card that a tool names is not guessed, nor one of a program or of an approval", () => {
+it("a card that a tool names is not guessed unless nobody has it, nor one of a program or of an approval", () => {
   requirement("cards:guessed");
   const known = { facts: new Map(), running: new Set<string>(), deliveries: new Map(), run: { state: "idle" } as const };
   const memory = { seenOpen: new Set<string>(), reasons: new Map<string, string>() };
@@ -36,7 +36,7 @@ it("a card that a tool names is not guessed, nor one of a program or of an appro
     return withTool(viewOf({ ...known, tools: new Map([["t", facts]]) }, call, memory), undefined).kind;
   };
   const guessed = tool({ message: TEXT }, YES_NO);
-  expect([kind(guessed), kind({ ...guessed, card: "text" }), kind({ ...guessed, card: "rating" }), kind({ ...guessed, executor: "client" }), kind(guessed, true)]).toEqual(["confirm", "text", "unknown", "unknown", "approval"]);
+  expect([kind(guessed), kind({ ...guessed, card: "text" }), kind({ ...guessed, card: "rating" }), kind({ ...guessed, executor: "client" }), kind(guessed, true)]).toEqual(["confirm", "text", "confirm", "unknown", "approval"]);
 });
 
 it("a call that is over has the card of its tool, and is shown where that ran", () => {

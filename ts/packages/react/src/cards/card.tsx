@@ -21,7 +21,7 @@ export function ToolCard({ view: given }: { view: CardView }): ReactNode {
   const view = known.views[0] ?? given;
   const { state } = view;
   // the schemas decide which card it gets: no other card is shown until they are loaded
-  const isYetToBeKnown = view.kind === "unknown" && view.card === undefined && view.executor === "frontend" && view.tool === undefined && known.isAsking;
+  const isYetToBeKnown = useOwnCard(view) === undefined && view.kind === "unknown" && view.executor === "frontend" && view.tool === undefined && known.isAsking;
   switch (state.name) {
     case "writing":
       return <Writing view={view} />;
