@@ -298,6 +298,21 @@ async def test_a_message_of_the_person_has_a_frame_in_a_high_contrast_theme(play
     assert frame == ["solid", "1px", await message.evaluate("each => getComputedStyle(each).color")]
 
 
+async def test_the_main_button_stands_out_in_a_high_contrast_theme(player: Visitor) -> None:
+    await player.page.emulate_media(forced_colors="active")
+    await player.new_chat()
+    await player.page.get_by_role("textbox", name="Message").fill("write Hello.")
+    send = player.main.get_by_role("button", name="Send", exact=True)
+    attach = player.main.get_by_role("button", name="Add files")
+    assert await send.evaluate(GROUND) != await attach.evaluate(GROUND)
+    await player.page.context.clear_cookies()
+    await player.page.goto(f"{player.server.url}/_farhand")
+    enter = player.page.get_by_role("button", name="Sign in")
+    assert await enter.evaluate(GROUND) != await player.page.locator("body").evaluate(GROUND)
+
+
+GROUND = "(element) => getComputedStyle(element).backgroundColor"
+
 FRAME = """(message) => {
     const { borderTopStyle, borderTopWidth, borderTopColor } = getComputedStyle(message);
     return [borderTopStyle, borderTopWidth, borderTopColor];

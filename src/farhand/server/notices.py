@@ -28,7 +28,7 @@ WORDS = {
     "notSignedIn": "You are not signed in",
     "signInFirst": "Sign in, then open this page again.",
     "signInToken": "Open the address that the server printed at start, or enter its token: the part of that "
-    "address after “token=”.",
+    "address after “token=”. If that leads back to this page, allow cookies for this site in your browser.",
     "token": "Token",
     "signIn": "Sign in",
 }

@@ -1,7 +1,7 @@
 // The chat page: list of chats, chat, side panel. Owns which of them is shown; each view manages itself.
 import { randomId } from "@farhand/client";
 import type { About } from "@farhand/protocol";
-import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useState, useSyncExternalStore } from "react";
+import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { SIGN_IN } from "../server.ts";
 import { AboutProvider, logoOf, useAskedAbout } from "./about.ts";
 import { useAttention } from "./attention.ts";
@@ -124,9 +124,20 @@ const PLACES = {
 function Drawer({ side, label, isOpen, onClose, children }: DrawerProps): ReactNode {
   const words = useWords();
   const shade = side === "left" ? "min-[760px]:hidden" : "min-[1100px]:hidden";
+  const cover = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    const pressed = ({ key, defaultPrevented }: KeyboardEvent): void => {
+      // it covers the chat, so the focus may be anywhere
+      if (key === "Escape" && !defaultPrevented && cover.current !== null && getComputedStyle(cover.current).display !== "none") {
+        onClose();
+      }
+    };
+    addEventListener("keydown", pressed);
+    return () => removeEventListener("keydown", pressed);
+  }, [onClose]);
   return (
     <>
-      {isOpen && <button type="button" aria-label={fill(words.close, { name: label })} onClick={onClose} className={`fixed inset-0 z-20 bg-black/30 ${shade}`} />}
+      {isOpen && <button ref={cover} type="button" aria-label={fill(words.close, { name: label })} onClick={onClose} className={`fixed inset-0 z-20 bg-black/30 ${shade}`} />}
       <div onKeyDown={(event) => event.key === "Escape" && onClose()} className={`shrink-0 border-line bg-ground ${PLACES[side]} ${isOpen || side === "right" ? "" : "max-[760px]:hidden"}`}>{children}</div>
     </>
   );
