@@ -87,6 +87,13 @@ async def test_a_file_can_be_dropped(guest: Visitor) -> None:
     zone = guest.main.get_by_text("Drop a file here")
     await zone.dispatch_event("drop", {"dataTransfer": carried})
     await guest.sees("drop.txt has 7 bytes")
+    # the box is a small part of the card
+    await guest.tries("Pick a file")
+    heading = guest.cards.get_by_role("heading")
+    await heading.dispatch_event("dragover", {"dataTransfer": carried})
+    await expect(guest.main.locator("[data-over=true]")).to_have_text("Drop a file here")
+    await heading.dispatch_event("drop", {"dataTransfer": carried})
+    await guest.sees("drop.txt has 7 bytes")
 
 
 async def test_a_photo_can_be_a_file_instead(guest: Visitor) -> None:
@@ -138,6 +145,13 @@ async def test_a_page_opens_beside_the_chat_and_its_button_stays(guest: Visitor)
     await expect(panel).to_have_count(0)
     await guest.main.get_by_role("button", name="Open again: example.com").click()
     await expect(panel.get_by_title("Page: example.com")).to_be_visible()
+    # over the chat, Escape closes it wherever the focus is; beside the chat, it stays
+    box = guest.page.get_by_role("textbox", name="Message")
+    await box.press("Escape")
+    await guest.page.set_viewport_size({"width": 900, "height": 700})
+    await expect(panel).to_be_visible()
+    await box.press("Escape")
+    await expect(panel).to_have_count(0)
 
 
 async def test_a_page_opens_in_a_tab_of_its_own_that_cannot_reach_back(guest: Visitor) -> None:

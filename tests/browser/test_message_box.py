@@ -190,7 +190,7 @@ async def test_a_file_that_is_dropped_beside_its_card_does_not_leave_the_page(pl
     card = player.card("Pick the invoice")
     await expect(card).to_be_visible()
     await player.page.evaluate(NOTE_DROPS)
-    for place in (card.get_by_role("heading"), player.main.locator("> header"), box(player)):
+    for place in (player.main.locator(".fh-needed"), player.main.locator("> header"), box(player)):
         await drop(player, place)
     # nobody takes files while an answer is needed
     await expect(player.main.get_by_text("invoice.txt")).to_have_count(0)

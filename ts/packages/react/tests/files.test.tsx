@@ -123,3 +123,20 @@ it("a file that was taken back before the server said its limit is not sent", as
   expect(seen.sent).toBe(0);
   vi.unstubAllGlobals();
 });
+
+it("a file that is dropped anywhere on its card is taken, and does not replace the page", async () => {
+  show(serverOf(() => Response.json({ largestFile: 4 })).http);
+  const heading = screen.getByRole("heading");
+  const box = (): string | undefined => document.querySelector<HTMLElement>(".fh-drop")?.dataset["over"];
+  // `false`: the browser's default, which opens the file, was prevented
+  expect(fireEvent.dragOver(heading)).toBe(false);
+  expect(box()).toBe("true");
+  // jsdom has no drag events with a `relatedTarget`
+  const leaves = (relatedTarget: Element | null): boolean => fireEvent(heading, new MouseEvent("dragleave", { bubbles: true, relatedTarget }));
+  leaves(document.querySelector(".fh-drop"));
+  expect(box()).toBe("true");
+  leaves(document.body);
+  expect(box()).toBe("false");
+  expect(fireEvent.drop(heading, { dataTransfer: { files: [new File(["five!"], "long.txt")] } })).toBe(false);
+  expect((await screen.findByRole("alert")).textContent?.trim()).toBe("long.txt is larger than 4 bytes.");
+});

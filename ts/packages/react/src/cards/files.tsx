@@ -55,8 +55,16 @@ export function FileCard({ view }: Card): ReactNode {
   const { share, fault, send, cancel } = useUpload(view);
   const limit = useLimit();
   const isBusy = isOff || share !== undefined;
+  const [isOver, setOver] = useState(false);
+  const over = (event: DragEvent): void => {
+    // otherwise the browser would open the file
+    event.preventDefault();
+    setOver(true);
+  };
+  const leave = ({ currentTarget, relatedTarget }: DragEvent): void => setOver(currentTarget.contains(relatedTarget as Node | null));
   const drop = (event: DragEvent): void => {
     event.preventDefault();
+    setOver(false);
     const file = event.dataTransfer.files[0];
     if (file !== undefined && !isBusy) {
       send(file);
@@ -69,9 +77,9 @@ export function FileCard({ view }: Card): ReactNode {
     </>
   );
   return (
-    <Frame view={view} title={questionOf(view)} context={words.fileContext(limit === undefined ? undefined : limitWords(limit))} actions={actions}>
+    <Frame view={view} title={questionOf(view)} context={words.fileContext(limit === undefined ? undefined : limitWords(limit))} actions={actions} onDragOver={over} onDragLeave={leave} onDrop={drop}>
       {fault !== undefined && <Note tone="red">{fault}</Note>}
-      <div className="fh-drop" onDragOver={(event) => event.preventDefault()} onDrop={drop}>
+      <div className="fh-drop" data-over={isOver && !isBusy}>
         {share === undefined ? words.dropFile : <Progress share={share} />}
       </div>
     </Frame>

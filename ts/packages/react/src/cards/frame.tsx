@@ -2,7 +2,7 @@
 import {
   Camera, ClipboardList, Clock, Copy, ExternalLink, File, Hand, List, type Icon, MapPin, Palette, Plug, Server, ShieldCheck, TriangleAlert, Type, X,
 } from "./icons.tsx";
-import { type ButtonHTMLAttributes, type KeyboardEvent, type ReactNode, useId } from "react";
+import { type ButtonHTMLAttributes, type DOMAttributes, type ReactNode, useId } from "react";
 import { useNow } from "../card-memory.ts";
 import { timeLeft } from "../sentences.ts";
 import { useCardHost, useWords } from "../thread.tsx";
@@ -36,24 +36,23 @@ export function iconOf({ kind, executor, state }: CardView): Icon {
 
 const AMBER_UNDER_MS = 10_000;
 
-export interface FrameProps {
+/** `onKeyDown` is for keys that are pressed while the focus is inside the card. */
+export interface FrameProps extends Pick<DOMAttributes<HTMLElement>, "onKeyDown" | "onDragOver" | "onDragLeave" | "onDrop"> {
   readonly view: CardView;
   readonly title: string;
   readonly context: string;
   readonly children?: ReactNode;
   readonly actions?: ReactNode;
   readonly aside?: ReactNode;
-  /** For keys that are pressed while the focus is inside the card. */
-  readonly onKeyDown?: (event: KeyboardEvent) => void;
 }
 
-export function Frame({ view, title, context, children, actions, aside, onKeyDown }: FrameProps): ReactNode {
+export function Frame({ view, title, context, children, actions, aside, ...events }: FrameProps): ReactNode {
   const id = useId();
   const words = useWords();
   const { call, kind, state } = view;
   const Icon = iconOf(view);
   return (
-    <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} onKeyDown={onKeyDown}>
+    <section className="fh-card" data-kind={kind} data-state={state.name} data-call={call.id} role="group" aria-labelledby={`${id}t`} aria-describedby={`${id}c`} {...events}>
       <header className="fh-head">
         <span className="fh-icon" aria-hidden="true">
           <Icon size={16} />
