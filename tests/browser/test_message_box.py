@@ -165,6 +165,28 @@ async def test_a_queued_message_survives_a_reload(player: Visitor, room: Path) -
     await expect(box(player)).to_have_value("")
 
 
+async def test_a_first_file_that_finds_no_server_is_shown_and_can_be_removed(player: Visitor) -> None:
+    await player.new_chat()
+    await player.page.wait_for_function(HAS_LIST_OF_FILES)
+    player.expects_to_be_cut_off()
+    await player.page.route("**/*", hang)
+    picked = {"name": "slow.txt", "mimeType": "text/plain", "buffer": b"words"}
+    await player.main.locator("form input[type=file]").set_input_files(picked)  # type: ignore[arg-type]
+    await expect(player.main.get_by_role("progressbar", name="Uploading slow.txt")).to_be_visible()
+    await player.main.get_by_role("button", name="Remove slow.txt").click()
+    await expect(player.main.get_by_text("slow.txt")).to_have_count(0)
+    await player.page.unroute_all(behavior="ignoreErrors")
+
+
+HAS_LIST_OF_FILES = """() => performance.getEntriesByType("resource").some(
+    ({ name }) => name.includes("/attachment-list"),
+)"""
+
+
+async def hang(route: Route) -> None:
+    await asyncio.Event().wait()
+
+
 NOTE_DROPS = """() => {
     window.leaves = [];
     for (const kind of ["dragover", "drop"]) {

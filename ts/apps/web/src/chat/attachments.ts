@@ -35,7 +35,7 @@ export function useAttachments(drafts: Drafts, chat: string): Attachments {
       UPLOADS.set(named.key, gone);
       change((before) => [...before, { ...named, state: "uploading", share: 0 }]);
       const onProgress = (share: number): void => drafts.changeFile({ ...named, state: "uploading", share });
-      // loaded on demand, since few people need it
+      // in a chunk of its own, since few people need it
       void untilLoaded(() => import("./attachment-list.tsx")).then(({ upload }) => upload(HTTP, file, onProgress, gone.signal)).then(
         ({ ref, name, type }) => drafts.changeFile({ ...named, state: "ready", part: { type: "file", url: `${BASE}/api/files/${ref}`, mediaType: type, filename: name } }),
         (error: unknown) => drafts.changeFile({ ...named, state: "failed", reason: error instanceof Error ? error.message : String(error) }),

@@ -51,8 +51,8 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
     // the person left the chat before its prompt was sent
     setDraft({ id: randomId() });
   }
-  // loaded before the first answer arrives
-  useEffect(() => void untilLoaded(() => import("./message-list.tsx")), []);
+  // loaded before the first answer arrives, and before a file is added while the server does not respond
+  useEffect(() => [() => import("./message-list.tsx"), () => import("./attachment-list.tsx")].forEach((load) => void untilLoaded<unknown>(load)), []);
   useEffect(() => setMenuOpen(false), [route.view === "chat" ? route.id : route.view]);
   const begin = (prompt?: string): void => {
     const next = { id: randomId(), ...(prompt === undefined ? {} : { prompt }) };
