@@ -72,7 +72,7 @@ def open_url(url: str, timeout_sec: float | None = None) -> OpenedPage:
 
 @tool(executor="frontend", card="confirm", title="{message}")
 def user_confirm(message: str) -> str:
-    """Ask the user an approval-or-no question and wait for the answer.
+    """Ask the user a yes-or-no question and wait for the answer.
 
     Args:
         message: The question, as the user will read it.

@@ -24,7 +24,7 @@ PATTERN = r'Search C:\new for "\d+"' + "\nand <b>more</b>"
 
 @tool(executor="frontend")
 def user_confirm(message: str) -> str:
-    """Ask the user for an approval/no confirmation in the browser.
+    """Ask the user for a yes/no confirmation in the browser.
 
     Args:
         message: The prompt to show the user.
