@@ -183,3 +183,25 @@ async def test_a_reload_while_a_call_waits_shows_the_chat_and_the_card(player: V
     await player.sees('choose brought "blue".')
     text = await player.main.inner_text()
     assert [text.count(f"The tale of {old} ends."), text.count("choose brought")] == [1, 1]
+
+
+async def test_a_chat_has_its_title_while_it_is_loaded(player: Visitor) -> None:
+    title = f"write {fresh('title')}."
+    await player.asks(title)
+    await player.sees_state("Done")
+    record = f"**/api/chat/{player.thread_id}"
+    await player.new_chat()
+    go_on = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await go_on.wait()
+        await route.continue_()
+
+    await player.page.route(record, late)
+    heading = player.main.locator("> header").get_by_role("heading")
+    await expect(heading).to_have_text("New chat")
+    await player.page.get_by_role("navigation", name="Chats").get_by_role("link", name=title).click()
+    await expect(heading).to_have_text(title)
+    go_on.set()
+    await player.sees_state("Done")
+    await expect(heading).to_have_text(title)

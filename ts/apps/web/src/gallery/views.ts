@@ -88,7 +88,7 @@ const states = (): readonly CardView[] => [
   view("unknown", { tool: "index_pages", state: { name: "running" }, executor: "server", more: { progress: "3 of 12 pages" } }),
   view("select", { input: { question: "Which calendar?", options: ["Work", "Home"] }, state: { name: "sending" } }),
   view("file", { input: { prompt: "Pick the invoice" }, state: { name: "undelivered", retryAt: Date.now() + 4_000 } }),
-  view("text", { input: { question: "How many?" }, state: { name: "refused", refusal: { status: 422, reason: "The answer does not fit 'count': \"a few\" is not of type \"integer\"." } } }),
+  view("text", { input: { question: "How many?" }, state: { name: "refused", refusal: { status: 400, code: "invalid", reason: "The answer does not fit 'count': \"a few\" is not of type \"integer\"." } } }),
   view("confirm", { input: { message: "Delete 12 old drafts?" }, state: left(7) }),
   view("confirm", { input: { message: "Delete 12 old drafts?" }, state: { name: "parked", deadline: Date.now() + 3 * 86_400_000 } }),
   view("unknown", { tool: "client_studio_scan", executor: "client", state: { name: "no-client", client: "studio-mac", since: Date.now() - 125_000 } }),
