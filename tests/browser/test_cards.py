@@ -89,6 +89,7 @@ async def test_a_file_can_be_dropped(guest: Visitor) -> None:
     await guest.sees("drop.txt has 7 bytes")
     # the box is a small part of the card
     await guest.tries("Pick a file")
+    await expect(zone).to_be_visible()
     heading = guest.cards.get_by_role("heading")
     await heading.dispatch_event("dragover", {"dataTransfer": carried})
     await expect(guest.main.locator("[data-over=true]")).to_have_text("Drop a file here")
