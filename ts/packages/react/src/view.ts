@@ -11,6 +11,11 @@ export type Kind = (typeof KINDS)[number];
 /** Why an answer was refused. Status 401 is an expired sign-in; with 0, this page stopped sending it. */
 export type Refusal = Pick<Extract<Delivery, { state: "refused" }>, "status" | "reason" | "code">;
 
+/** Not signed in, a timeout, or too many requests: the same answer may be accepted later. Any other refusal concerns its content. */
+export function mendsItself({ status }: Pick<Refusal, "status">): boolean {
+  return [401, 408, 429].includes(status);
+}
+
 /** The states of a card, each with only its own fields. */
 export type CardState =
   | { readonly name: "writing" | "running" | "sending" | "elsewhere" | "done" }

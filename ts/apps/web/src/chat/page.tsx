@@ -1,6 +1,7 @@
 // The chat page: list of chats, chat, side panel. Owns which of them is shown; each view manages itself.
 import { randomId } from "@farhand/client";
 import type { About } from "@farhand/protocol";
+import { mendsItself } from "@farhand/react";
 import { lazy, type ReactNode, Suspense, useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { SIGN_IN } from "../server.ts";
 import { AboutProvider, logoOf, useAskedAbout } from "./about.ts";
@@ -97,7 +98,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
 function Notices(): ReactNode {
   const isOut = useSyncExternalStore(SIGN_IN.subscribe, () => SIGN_IN.isOut);
   const { deliveries } = useHands();
-  const isRefused = [...deliveries.values()].some(({ state }) => state === "refused");
+  const isRefused = [...deliveries.values()].some((each) => each.state === "refused" && mendsItself(each));
   return <Suspense>{isOut && <SignedOut />}{isRefused && <KeptAnswers />}</Suspense>;
 }
 

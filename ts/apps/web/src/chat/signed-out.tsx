@@ -1,4 +1,5 @@
 // The banner for a person who is signed out, and the list of answers that the server refused: none of them is sent without another press.
+import { mendsItself } from "@farhand/react";
 import { LogIn } from "lucide-react";
 import { type FormEvent, type ReactNode, useState } from "react";
 import { SIGN_IN } from "../server.ts";
@@ -43,12 +44,15 @@ export function tokenIn(text: string): string {
   return /[?&]token=([^&#\s]+)/.exec(text)?.[1] ?? text.trim();
 }
 
-/** Answers that the server refused, from all chats. */
+/** Answers that the server refused and may accept later, from all chats. The card of any other one asks for a change. */
 export function KeptAnswers(): ReactNode {
   const words = useWords();
   const { hands } = useSite();
   const { deliveries } = useHands();
-  const kept = hands.kept.filter(({ id, path }) => path === "/api/tools/ack" && deliveries.get(id)?.state === "refused");
+  const kept = hands.kept.filter(({ id, path }) => {
+    const delivery = deliveries.get(id);
+    return path === "/api/tools/ack" && delivery?.state === "refused" && mendsItself(delivery);
+  });
   if (kept.length === 0) {
     return null;
   }

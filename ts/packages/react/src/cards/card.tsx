@@ -5,7 +5,7 @@ import { useNow } from "../card-memory.ts";
 import { lateWords, longTime, questionOf, refusalWords, shareIn, titleOf, toolTitle } from "../sentences.ts";
 import { useCardHost, useOwnCard, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";
-import type { CardView, Kind, Refusal } from "../view.ts";
+import { type CardView, type Kind, mendsItself, type Refusal } from "../view.ts";
 import { ClipboardCard, LocationCard, OpenPageCard } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
 import { ApprovalCard } from "./approval.tsx";
@@ -128,9 +128,6 @@ function Undelivered({ view, retryAt }: { view: CardView; retryAt: number }): Re
   );
 }
 
-/** Not signed in, a timeout, or too many requests: the same answer may be accepted later. Any other refusal concerns its content. */
-const MENDS_ITSELF = [401, 408, 429];
-
 function Refused({ view, refusal }: { view: CardView; refusal: Refusal }): ReactNode {
   const { retry, discard } = useCardHost();
   const words = useWords();
@@ -138,7 +135,7 @@ function Refused({ view, refusal }: { view: CardView; refusal: Refusal }): React
   const actions = (
     <>
       <Button look="main" onClick={() => discard(id)}>{words.changeAnswer}</Button>
-      {MENDS_ITSELF.includes(refusal.status) && <Button look="quiet" onClick={() => retry(id)}>{words.tryAgain}</Button>}
+      {mendsItself(refusal) && <Button look="quiet" onClick={() => retry(id)}>{words.tryAgain}</Button>}
     </>
   );
   return (
