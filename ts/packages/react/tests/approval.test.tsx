@@ -454,3 +454,17 @@ it("an approval that was refused is asked for again, with the reason and what it
   fireEvent.click(button("Allow once"));
   expect(decisions.length).toBe(1);
 });
+
+it("a denial that was begun earlier is shown again, but takes no focus: Enter in its field would send it", () => {
+  render(card({ path: "old.txt" }));
+  fireEvent.click(button("Deny"));
+  const field = (): HTMLElement => screen.getByRole("textbox", { name: "Reason (optional)" });
+  expect(document.activeElement).toBe(field());
+  fireEvent.change(field(), { target: { value: "still needed" } });
+  cleanup();
+  render(card({ path: "old.txt" }));
+  expect((field() as HTMLInputElement).value).toBe("still needed");
+  expect(document.activeElement).toBe(document.body);
+  fireEvent.click(button("Deny"));
+  expect(decisions).toMatchObject([{ approved: false, reason: "still needed" }]);
+});

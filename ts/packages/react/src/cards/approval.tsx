@@ -67,6 +67,12 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
   const reading = useReadCalls();
   const editing = useEditing(view, call, isOff);
   const [reason, setReason] = useDraft<string | undefined>(view, "reason", undefined, (kept) => typeof kept === "string");
+  // not for a denial that was begun before a reload or on another page: Enter in its field sends it
+  const [isDenying, setDenying] = useState(false);
+  const deny = (): void => {
+    setDenying(true);
+    setReason("");
+  };
   const [isAlways, setAlways] = useState(false);
   const isRead = reading.has(call.id);
   const shown = view.runsWith?.input ?? call.input;
@@ -86,7 +92,7 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
     if (letter === "d" && !isOff) {
       // otherwise the letter would be typed into the field for the reason
       event.preventDefault();
-      setReason("");
+      deny();
     } else if (letter === "a" && canAllow(event.currentTarget)) {
       decide(true);
     }
@@ -99,7 +105,7 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
       ) : (
         <Button disabled={isOff || !isExact(shown)} onClick={editing.start}><Pencil size={14} aria-hidden="true" /> {words.edit}</Button>
       )}
-      <Button disabled={isOff} aria-keyshortcuts="d" onClick={() => setReason("")}>{words.deny}</Button>
+      <Button disabled={isOff} aria-keyshortcuts="d" onClick={deny}>{words.deny}</Button>
       <Button look="quiet" className="fh-button fh-quiet fh-last" disabled={cannotAllow || editing.isOn} onClick={() => setAlways(true)}>{words.always}</Button>
     </>
   );
@@ -127,7 +133,7 @@ function Asking({ view, call }: { view: CardView; call: AskingCall }): ReactNode
         {editing.form ?? <><InputTable input={shown} runsWith={view.runsWith} /><LeftOut runsWith={view.runsWith} /></>}
       </InputBox>
       {isAlways && <Note tone="amber">{words.alwaysCovers(call.tool)}</Note>}
-      {reason !== undefined && <Reason reason={reason} onChange={setReason} onSend={() => decide(false)} isOff={isOff} />}
+      {reason !== undefined && <Reason isFocused={isDenying} reason={reason} onChange={setReason} onSend={() => decide(false)} isOff={isOff} />}
     </Frame>
   );
 }
@@ -183,13 +189,14 @@ function InputBox({ box, count, hasMore, isRead, onRead, children }: BoxProps): 
 }
 
 interface ReasonProps {
+  readonly isFocused: boolean;
   readonly reason: string;
   readonly onChange: (reason: string) => void;
   readonly onSend: () => void;
   readonly isOff: boolean;
 }
 
-function Reason({ reason, onChange, onSend, isOff }: ReasonProps): ReactNode {
+function Reason({ isFocused, reason, onChange, onSend, isOff }: ReasonProps): ReactNode {
   const words = useWords();
   const send = (event: FormEvent): void => {
     event.preventDefault();
@@ -198,7 +205,7 @@ function Reason({ reason, onChange, onSend, isOff }: ReasonProps): ReactNode {
   return (
     // a single field without a button: Enter sends it
     <form onSubmit={send}>
-      <input className="fh-input" aria-label={words.reason} placeholder={words.reason} autoFocus value={reason} disabled={isOff} onChange={(event) => onChange(event.target.value)} />
+      <input className="fh-input" aria-label={words.reason} placeholder={words.reason} autoFocus={isFocused} value={reason} disabled={isOff} onChange={(event) => onChange(event.target.value)} />
     </form>
   );
 }
