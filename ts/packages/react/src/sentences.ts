@@ -54,6 +54,11 @@ export function refusalWords({ status, reason }: Refusal, words: Words): string 
   return status === 401 ? words.signedOut : status === 0 ? `${words.notDelivered}.` : reason;
 }
 
+/** The code that the card explains; an expired sign-in has a banner of its own. */
+export function refusalCode({ status, code }: Refusal): string | undefined {
+  return status === 401 ? undefined : code;
+}
+
 /** The members of the input; none while the model is still writing it. */
 export function inputOf({ call }: Pick<CardView, "call">): Fields {
   return call.phase === "writing" ? {} : fieldsOf(call.input);

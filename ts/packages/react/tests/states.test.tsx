@@ -121,7 +121,7 @@ it("the code of a refusal links to the server's explanation", () => {
 });
 
 it("an answer that came after the sign-in was over says so, without the words for programs", () => {
-  const delivery = { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer." } as const;
+  const delivery = { state: "refused", status: 401, reason: "No valid credential was sent. Send Authorization: Bearer.", code: "unauthenticated" } as const;
   const known = { ...EMPTY_CONVERSATION, facts: new Map(), running: new Set<string>(), deliveries: new Map([["call_1", delivery]]) };
   shown(viewOf(known, call, { seenOpen: new Set(), reasons: new Map() }).state);
   expect(screen.getByRole("alert").textContent?.trim()).toBe("You were signed out.");

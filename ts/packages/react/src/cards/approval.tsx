@@ -5,7 +5,7 @@ import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, use
 import { areDrafts } from "../drafts.ts";
 import { editFields, type FieldDrafts, firstDrafts } from "../fields.ts";
 import { edited } from "../form-values.ts";
-import { refusalWords, titleOf } from "../sentences.ts";
+import { refusalCode, refusalWords, titleOf } from "../sentences.ts";
 import { type CardHost, EDIT, useCardHost, useDraft, useReadCalls, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
 import type { Words } from "../words.ts";
@@ -147,7 +147,7 @@ export function isServerAway(connection: CardHost["connection"]): boolean {
 function Returned({ view: { state } }: { view: CardView }): ReactNode {
   const words = useWords();
   const refusal = state.name === "open" || state.name === "parked" ? state.refusal : undefined;
-  return refusal === undefined ? null : <Note tone="red" code={refusal.code}>{words.decideAgain(refusalWords(refusal, words))}</Note>;
+  return refusal === undefined ? null : <Note tone="red" code={refusalCode(refusal)}>{words.decideAgain(refusalWords(refusal, words))}</Note>;
 }
 
 /** Scrolls the card so that its buttons stay visible when it grows. Attach the ref to an element inside the card. */

@@ -2,7 +2,7 @@
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
 import { useNow } from "../card-memory.ts";
-import { lateWords, longTime, questionOf, refusalWords, shareIn, titleOf, toolTitle } from "../sentences.ts";
+import { lateWords, longTime, questionOf, refusalCode, refusalWords, shareIn, titleOf, toolTitle } from "../sentences.ts";
 import { useCardHost, useOwnCard, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";
 import { type CardView, type Kind, mendsItself, type Refusal } from "../view.ts";
@@ -140,7 +140,7 @@ function Refused({ view, refusal }: { view: CardView; refusal: Refusal }): React
   );
   return (
     <Frame view={view} title={titleOf(view, words)} context={words.notTaken} actions={actions}>
-      <Note tone="red" code={refusal.code}>{refusalWords(refusal, words)}</Note>
+      <Note tone="red" code={refusalCode(refusal)}>{refusalWords(refusal, words)}</Note>
     </Frame>
   );
 }
