@@ -270,8 +270,8 @@ class Worker:
         return []
 
     async def _find_own_leases(self) -> list[FoundThread]:
-        """Abandoned threads, and those whose lease this worker renews though it does not advance their
-        runs."""
+        """Threads whose lease this worker renews though it does not advance their runs. Not those of others:
+        after an outage, they need a moment to renew theirs."""
         skip = {*self._unreadable, *self._active.run_ids()}
         store = self._context.log.store
         self._must_check_leases, found = False, None

@@ -348,7 +348,7 @@ class Store(Protocol):
         """Threads whose run could continue and that no worker advances: parked with nothing open, or without
         a valid lease. Threads whose run is in `skip` hide no others. What is found is hidden from everybody
         for `reserve_sec`: it gets a lease without a worker for that long, which nobody renews. With a
-        `worker`, which reserves nothing, also the threads that it has a lease of."""
+        `worker`, which reserves nothing, the threads instead that it has a lease of, expired or not."""
         ...
 
     async def renew(self, worker: str, until: float) -> None:

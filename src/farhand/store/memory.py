@@ -387,7 +387,9 @@ class MemoryStore:
 
 def _is_claimable(thread: _Thread, now: float, worker: str) -> bool:
     lease = thread.lease
-    return lease is None or lease.until <= now or (bool(worker) and lease.worker == worker)
+    if worker:
+        return lease is not None and lease.worker == worker
+    return lease is None or lease.until <= now
 
 
 def _start_order(run: Run) -> tuple[float, str]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pytest
 
 from farhand.agent.keyed_calls import Waiting
+from farhand.agent.ownership import Membership
 from farhand.agent.start_run import STOPPED_BY_USER
 from farhand.clock import SystemClock
 from farhand.core.decide import runs
@@ -35,7 +36,7 @@ from farhand.errors import StoreDown, TooMany
 from farhand.eventlog.log import EventLog
 from farhand.models.scripted import Ask, Say
 from farhand.models.scripted.model import Moment, Script, Step
-from farhand.store.base import Append, AppendResult
+from farhand.store.base import Append, AppendResult, FoundThread
 from farhand.store.postgres import PostgresStore
 from farhand.tools.declared import DeclaredTool
 from farhand.tools.decorate import tool
@@ -43,7 +44,7 @@ from tests.postgres import Cluster
 from tests.requirement import requirement
 from tests.unit.agent.failing_store import events_of
 from tests.unit.agent.hands import open_url, take_photo
-from tests.unit.agent.stage import THREAD, YES, Stage, comes_true, text_in
+from tests.unit.agent.stage import PATIENCE_SEC, THREAD, YES, Stage, comes_true, text_in
 
 OPEN = Ask("open_url", {"url": "https://example.org"})
 PHOTO = Ask("take_photo", {"camera": "front"})
@@ -268,6 +269,50 @@ async def test_a_run_of_a_worker_that_cannot_renew_continues_elsewhere_and_the_o
     await one.idle()
     assert any(isinstance(event, RunResumed) for event in await other.journal(run))
     await other.check()
+
+
+@requirement("workers:takeover")
+async def test_after_an_outage_a_worker_that_looks_for_its_own_leases_leaves_those_of_others(
+    hire: Hire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All leases may have expired, and the tools of the other workers are still running."""
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def buy() -> str:
+        """Buy something."""
+        started.set()
+        await go_on.wait()
+        return "tea"
+
+    one, other = await hire([Ask("buy", {}), "Thanks."], buy), await hire(["never"], buy)
+    run = await one.say("hi")
+    await started.wait()
+    monkeypatch.setattr(Membership, "trusts_leases", False)
+    await _stall(one)
+
+    async def has_expired() -> bool:
+        return bool(await other.store.claimable(limit=9))
+
+    await comes_true(has_expired)
+    looks: asyncio.Queue[int] = asyncio.Queue()
+    claimable = other.store.claimable
+
+    # all arguments are passed on
+    async def note(**asked: Any) -> list[FoundThread]:
+        found = await claimable(**asked)
+        if asked.get("worker"):
+            looks.put_nowait(len(found))
+        return found
+
+    monkeypatch.setattr(other.store, "claimable", note)
+    # the second time, it has dealt with what it found the first time
+    for _ in range(2):
+        other.log.broker.invalidate_all()
+        await asyncio.wait_for(looks.get(), PATIENCE_SEC)
+    go_on.set()
+    assert text_in(await one.told(run, RunFinished)) == "Thanks."
+    assert (await one.stored(run)).fence == 1, "nobody took it over"
 
 
 @requirement("workers:takeover")

@@ -101,9 +101,9 @@ _IS_CLAIMABLE = """
     can_go_on AND body IS NOT NULL AND {0} AND run_id <> ALL($2::text[]) AND thread_no <> ALL($3::bigint[])
 """
 
-CLAIMABLE = f"""
-    {_THREADS} WHERE {_IS_CLAIMABLE.format(f"({_IS_FREE} OR worker = $5::text)")} ORDER BY thread_no LIMIT $4
-"""
+_IS_FREE_OR_OWN = f"CASE $5::text WHEN '' THEN {_IS_FREE} ELSE worker = $5::text END"
+
+CLAIMABLE = f"{_THREADS} WHERE {_IS_CLAIMABLE.format(_IS_FREE_OR_OWN)} ORDER BY thread_no LIMIT $4"
 
 # skips what another worker is claiming at this moment
 RESERVE_CLAIMABLE = f"""

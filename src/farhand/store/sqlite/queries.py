@@ -128,7 +128,7 @@ ORDER BY updated_at DESC, thread_id DESC"""
 
 CLAIMABLE = """
 SELECT tenant, subject, thread_id, version, record, no FROM threads
-WHERE can_go_on = 1 AND (coalesce(lease_until, 0) <= ? OR worker = ?)
+WHERE can_go_on = 1 AND CASE ? WHEN '' THEN coalesce(lease_until, 0) <= ? ELSE worker = ? END
     AND coalesce(run_id, '') NOT IN (SELECT value FROM json_each(?))
 ORDER BY no"""
 

@@ -213,7 +213,7 @@ class SqliteStore:
     async def claimable(
         self, *, limit: int, skip: Collection[str] = (), reserve_sec: float = 0.0, worker: str = ""
     ) -> list[FoundThread]:
-        values = (self.now(), worker, msgspec.json.encode(list(skip)).decode())
+        values = (worker, self.now(), worker, msgspec.json.encode(list(skip)).decode())
         found = await self._reads.page(queries.CLAIMABLE, values, _claimable_row, limit=limit)
         if found and reserve_sec > 0:
             leases = [(self.now() + reserve_sec, no) for no, _ in found]
