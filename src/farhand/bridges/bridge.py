@@ -11,7 +11,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from math import isnan
+from math import inf, isnan
 from typing import Generic, Required, TypedDict, TypeVar
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from farhand.agent.keyed_calls import Waiting
 from farhand.bridges.far_tools import FarTool, Hands, list_far_tools
+from farhand.clock import monotonic
 from farhand.core.call import Call
 from farhand.core.ids import is_chosen_id
 from farhand.core.outcome import (
@@ -188,13 +189,17 @@ class HandCaller(Generic[C]):
 async def _repeat_while_down(work: Callable[[], Awaitable[R]]) -> R:
     """The result of `work`, which may be repeated. A framework would end its run with the first error of the
     store."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + STORE_DOWN_SEC
+    until = inf
     while True:
+        began = monotonic()
         try:
             return await work()
         except StoreDown:
-            if loop.time() >= until:
+            now = monotonic()
+            if until == inf or now - began > STORE_DOWN_SEC:
+                # until now it waited for its answer: that is no outage
+                until = now + STORE_DOWN_SEC
+            if now >= until:
                 raise
             await asyncio.sleep(STORE_RETRY_SEC)
 

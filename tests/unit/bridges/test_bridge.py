@@ -17,6 +17,7 @@ from farhand.bridges.bridge import HandCaller, ToolReply, attach, build_key, rea
 from farhand.bridges.far_tools import declare_own
 from farhand.core.call import Call
 from farhand.core.ids import is_chosen_id
+from farhand.core.principal import Who
 from farhand.core.settings import Limits, Settings
 from farhand.errors import Misuse, StoreDown
 from tests.frameworks.stage import Stage, comes_true
@@ -394,3 +395,27 @@ async def test_a_call_is_made_once_the_store_is_back(stage: Stage, monkeypatch: 
     errors += [StoreDown("The store is away.")]
     with pytest.raises(StoreDown):
         await call_hand(stage.hands, "pay", {"amount": 3})
+
+
+async def test_the_time_that_a_call_waited_for_its_answer_is_no_outage_of_the_store(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, now, fails = stage.hands.service, 0.0, [True]
+    keyed_call = service.keyed_call
+
+    async def away_once(key: str, *, owner: Who) -> Call | None:
+        if fails:
+            fails.pop()
+            raise StoreDown("The store is away.")
+        return await keyed_call(key, owner=owner)
+
+    monkeypatch.setattr("farhand.bridges.bridge.STORE_RETRY_SEC", 0.001)
+    monkeypatch.setattr("farhand.bridges.bridge.monotonic", lambda: now)
+    monkeypatch.setattr(service, "keyed_call", away_once)
+    async with asyncio.TaskGroup() as group:
+        called = group.create_task(call_hand(stage.hands, "pay", {"amount": 3}))
+        await stage.open_calls()
+        now = 86_400.0
+        await stage.approve_next(Answer(approved=True))
+    assert (stage.paid, called.result()) == (["paid 3"], ToolReply("paid 3", content="paid 3"))
+    assert not fails
