@@ -56,14 +56,17 @@ class FeedReader(SubscribedReader):
         self._owner = owner
 
     async def next(self, seconds: float) -> list[News] | None:
-        """The entries after `at`; an empty list if none came in time; None if the reader has left or this
-        process is about to stop."""
+        """The entries after `at`; an empty list if none came in time; None if the reader has left, if this
+        process is about to stop, or if the database has gone back in time: whoever connects again is told of
+        the gap."""
         broker = self._log.broker
         while not self._is_left:
             # before the read, so that nothing published from here on is missed
             self._subscription.items.clear()
             pause = broker.recheck
             try:
+                if self._subscription.is_stale and await self._is_ahead():
+                    return None
                 page = await self._log.feed(self._owner, after=self.at, limit=FEED_PAGE_SIZE)
             except StoreDown as error:
                 # an open stream stays open: its reader could not begin another one now
@@ -77,3 +80,10 @@ class FeedReader(SubscribedReader):
             if not await self._subscription.wait(min(seconds, pause)):
                 return []
         return None
+
+    async def _is_ahead(self) -> bool:
+        """Whether the feed ends before the position. Asked once hints may have been lost, as they are when
+        another database takes over."""
+        _, last = await self._log.feed_span(self._owner)
+        self._subscription.is_stale = False
+        return self.at > last

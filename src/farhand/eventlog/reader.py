@@ -35,7 +35,8 @@ class LogReader(SubscribedReader):
         super().__init__(eventlog.broker.subscribe(run.run_id, thread_topic(run.owner, run.thread_id)))
         self.at = after
         self.cut = False
-        """Whether it ended because this process is about to stop: another process can deliver the rest."""
+        """Whether it ended although there is more, for a reader that connects again: this process is about to
+        stop, or the log no longer has what was read."""
         self._log = eventlog
         self._run = run
         self._is_behind = True
@@ -47,7 +48,7 @@ class LogReader(SubscribedReader):
 
     async def next(self, seconds: float) -> list[Entry] | None:
         """The entries after `at`; an empty list if none came in time; None if there will be no more: the run
-        has ended and all of it was returned, or this process is about to stop (`cut`)."""
+        has ended and all of it was returned, or it must be read by connecting again (`cut`)."""
         broker = self._log.broker
         while not self._is_left:
             if self._is_behind:
@@ -70,10 +71,15 @@ class LogReader(SubscribedReader):
     async def _look(self) -> tuple[list[Entry], bool]:
         """The log's entries after the position, and whether there will never be more."""
         self._subscription.is_stale = False
-        find = self._log.get_run if self._is_silent else self._log.get_recent_run
+        is_certain = self._is_silent
+        find = self._log.get_run if is_certain else self._log.get_recent_run
         run = await find(self._run.owner, self._run.run_id)
         self._is_behind = self._is_silent = False
         if run is None:
+            return [], True
+        if self.at.seq > run.last_seq and is_certain:
+            # the database has gone back in time: a reader that comes again is told of the gap
+            self.cut = True
             return [], True
         if self.at.seq > run.last_seq or self._is_at_end(run):
             return [], not run.active

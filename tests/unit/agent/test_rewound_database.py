@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -13,9 +14,12 @@ from farhand.clock import SystemClock
 from farhand.core.call import Call, Phase
 from farhand.core.event import CallOpened, RunFinished
 from farhand.core.outcome import Success
+from farhand.core.principal import LOCAL
 from farhand.core.run import Run
 from farhand.core.settings import Settings, Timeouts
 from farhand.errors import StoreDown
+from farhand.eventlog.feed import FeedReader
+from farhand.eventlog.reader import LogReader
 from farhand.models.scripted import Ask
 from farhand.models.scripted.model import Moment, Script, Step
 from farhand.store.base import FoundThread
@@ -196,6 +200,13 @@ async def _copied_at_its_call(worker: Stage, database: Database) -> tuple[Run, C
     return run, call
 
 
+async def _ended(reader: LogReader | FeedReader) -> None:
+    while True:
+        with suppress(StoreDown):
+            if await reader.next(PATIENCE_SEC) is None:
+                return
+
+
 def _looks_for_own_leases(worker: Stage, monkeypatch: pytest.MonkeyPatch) -> asyncio.Queue[int]:
     """Gets an item whenever the worker has asked the store for its own leases."""
     looks: asyncio.Queue[int] = asyncio.Queue()
@@ -218,3 +229,36 @@ async def _is_in(worker: Stage, call: Call, phase: Phase) -> bool:
     except StoreDown:
         return False
     return current is not None and current.phase is phase
+
+
+async def test_a_reader_that_knows_more_than_the_log_comes_again(database: Database) -> None:
+    """With its position, so that it is told of the gap; it would miss what the run does from here on."""
+    worker = await database.hire(lambda moment: OPEN if len(moment.results) < 2 else "Thanks.", open_url)
+    run = await worker.say("hi", hold_for=30.0)
+    await worker.told(run, CallOpened)
+    first = await worker.open_call()
+    await database.copy()
+    after = await worker.position(run)
+    with worker.service.read(run, after) as reader:
+        await worker.answer(first, PAGE)
+        async with asyncio.timeout(PATIENCE_SEC):
+            while reader.at.seq == after.seq:
+                assert await reader.next(PATIENCE_SEC) is not None
+            await database.go_back()
+            await _ended(reader)
+        assert reader.cut
+
+
+async def test_a_reader_of_a_feed_that_lost_entries_comes_again(database: Database) -> None:
+    worker = await database.hire(["Hello.", "Hello again."])
+    await worker.told(await worker.say("hi"), RunFinished)
+    _, last = await worker.log.feed_span(LOCAL)
+    await database.copy()
+    with worker.service.feed(LOCAL, last) as reader:
+        await worker.told(await worker.say("hi again"), RunFinished)
+        async with asyncio.timeout(PATIENCE_SEC):
+            while (await worker.log.feed_span(LOCAL))[1] > reader.at:
+                assert await reader.next(PATIENCE_SEC)
+            await database.go_back()
+            await _ended(reader)
+    assert reader.at > last
