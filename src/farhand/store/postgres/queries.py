@@ -97,8 +97,10 @@ COUNT: dict[Counted, str] = {
 
 _IS_FREE = f"lease_until <= {NOW.format('$1')}"
 
+# in a plan for any values, each run would be compared with the whole array of `<> ALL`
 _IS_CLAIMABLE = """
-    can_go_on AND body IS NOT NULL AND {0} AND run_id <> ALL($2::text[]) AND thread_no <> ALL($3::bigint[])
+    can_go_on AND body IS NOT NULL AND {0} AND run_id NOT IN (SELECT unnest($2::text[]))
+    AND thread_no <> ALL($3::bigint[])
 """
 
 _IS_FREE_OR_OWN = f"CASE $5::text WHEN '' THEN {_IS_FREE} ELSE worker = $5::text END"

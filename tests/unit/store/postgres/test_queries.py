@@ -64,6 +64,16 @@ async def test_a_plan_that_is_kept_walks_through_no_table_because_it_was_small(
     assert {name: plan for name, plan in plans.items() if "Index" not in plan or "Seq Scan" in plan} == {}
 
 
+async def test_the_runs_that_a_sweep_skips_are_found_by_their_hash(
+    fixture: StoreFixture, address: str
+) -> None:
+    """A worker may hold tens of thousands: compared one by one, they would take seconds."""
+    await _fill(fixture)
+    names = ("claimable", "own leases", "reserved claimable threads")
+    plans = await _plans(address, BY_INDEX, {name: FREQUENT[name] for name in names})
+    assert {name: plan for name, plan in plans.items() if "hashed SubPlan" not in plan} == {}
+
+
 async def test_an_append_finds_every_row_by_its_key(fixture: StoreFixture, address: str) -> None:
     await _fill(fixture)
     file = await fixture.put_file(b"x")
