@@ -62,6 +62,16 @@ def digest(value: object) -> str:
     return hashlib.sha256(_canonical.encode(value)).hexdigest()
 
 
+UNKNOWN_EFFECT = "whether it took effect is unknown"
+DID_RUN = "The tool did run"
+"""How a failure says that the tool did its work, or may have."""
+
+
+def may_have_had_effect(failure: Failure) -> bool:
+    """False for an error that the tool raised: it says what became of it."""
+    return UNKNOWN_EFFECT in failure.error.lower() or DID_RUN in failure.error
+
+
 class ModelText(Struct, frozen=True, gc=False):
     """A result as the model reads it: text, and whether it is an error."""
 

@@ -26,7 +26,7 @@ from anyio import CapacityLimiter
 from anyio.lowlevel import RunVar
 from msgspec import Struct
 
-from farhand.core.outcome import Failure, Success
+from farhand.core.outcome import DID_RUN, UNKNOWN_EFFECT, Failure, Success
 from farhand.core.settings import Limits, size_in_words
 from farhand.tools.to_json import NotJson, is_small, json_size, to_json
 
@@ -248,11 +248,11 @@ def _outcome(name: str, at_most: int, value: object) -> Success | Failure:
 
 def _too_large(name: str, size: int, at_most: int) -> Failure:
     message = f"The output of `{name}` is {size_in_words(size)}; the limit is {size_in_words(at_most)}."
-    return Failure(f"{message} The tool did run: request less, or one part at a time.")
+    return Failure(f"{message} {DID_RUN}: request less, or one part at a time.")
 
 
 def _too_late(name: str, within: float) -> Failure:
-    return Failure(f"`{name}` did not finish within {max(within, 0):g} s; whether it took effect is unknown.")
+    return Failure(f"`{name}` did not finish within {max(within, 0):g} s; {UNKNOWN_EFFECT}.")
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:

@@ -109,6 +109,33 @@ async def test_a_server_tool_that_is_still_running_is_not_repeated_without_askin
 
 
 @requirement("inspector:rerun-asks")
+async def test_a_tool_that_was_not_waited_for_or_said_too_much_is_not_repeated_without_asking(
+    serve: Serve,
+) -> None:
+    """Such a call has failed, but not its tool."""
+    ran: list[str] = []
+
+    @tool(timeout_sec=1)
+    async def charge() -> str:
+        """Take money."""
+        ran.append("charge")
+        await asyncio.Event().wait()
+        return "never"
+
+    @tool
+    def export() -> str:
+        """Send a report."""
+        ran.append("export")
+        return "x" * 11_000_000
+
+    script: list[Step] = [[Ask("charge", {}), Ask("export", {})], "Done."]
+    page = Page((await serve(Agent(ScriptedModel(script), tools=[charge, export]))).http)
+    assert (await page.say("go")).text == "Done."
+    assert await rerun(page, await newest(page.http), step=1) == {"repeats": ["charge", "export"]}
+    assert sorted(ran) == ["charge", "export"]
+
+
+@requirement("inspector:rerun-asks")
 async def test_an_approved_call_that_needs_no_approval_any_more_is_not_repeated_without_asking(
     serve: Serve, store: str
 ) -> None:

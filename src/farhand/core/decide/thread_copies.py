@@ -11,7 +11,6 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct
 
 from farhand.core.call import Call, Phase
-from farhand.core.decide.calls import UNKNOWN_END
 from farhand.core.decide.decision import Decision
 from farhand.core.decide.opening import Opening, opened
 from farhand.core.decide.runs import NewRun
@@ -29,7 +28,7 @@ from farhand.core.event import (
     TextAdded,
     ThreadCreated,
 )
-from farhand.core.outcome import Cancelled, Success, TimedOut
+from farhand.core.outcome import Cancelled, Failure, Success, TimedOut, may_have_had_effect
 from farhand.core.settings import Timeouts
 from farhand.core.state import ThreadState
 from farhand.core.thread import AssistantMessage, Message, Part, Reasoning, Text, ToolCallPart, UserMessage
@@ -96,10 +95,13 @@ def may_be_repeated(calls: Collection[Call], *, step: int, call_id: str | None) 
 
 
 def _may_have_run(call: Call) -> bool:
-    """Whether it may have had an effect. A tool that raised an error has said what became of it."""
-    if call.outcome is None:
-        return call.phase is Phase.TAKEN
-    return isinstance(call.outcome, Success | TimedOut | Cancelled) or call.outcome == UNKNOWN_END
+    match call.outcome:
+        case None:
+            return call.phase is Phase.TAKEN
+        case Failure() as failure:
+            return may_have_had_effect(failure)
+        case outcome:
+            return isinstance(outcome, Success | TimedOut | Cancelled)
 
 
 def _step(

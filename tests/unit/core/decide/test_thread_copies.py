@@ -85,6 +85,8 @@ def test_what_asks_a_person_anyway_is_not_among_them() -> None:
         (None, True),
         (UNKNOWN_END, True),
         (TimedOut(1), True),
+        (Failure("`call_1` did not finish within 1 s; whether it took effect is unknown."), True),
+        (Failure("The output of `call_1` is 2 MiB. The tool did run: request less."), True),
         (Cancelled("stopped by the user"), True),
         (Failure("no such file"), False),
     ],
