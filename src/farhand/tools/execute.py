@@ -14,6 +14,7 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
@@ -146,6 +147,9 @@ def to_failure(name: str, error: BaseException) -> Failure:
     """Class and message for the model; the traceback goes only to the log."""
     if isinstance(error, ToolFailed):
         log.info("tool %s raised ToolFailed", name)
+    elif isinstance(error, CancelledError):
+        # that of a thread: its run was stopped, or this process is about to stop
+        log.info("tool %s was cancelled while it waited", name)
     else:
         log.warning("tool %s raised %s", name, type(error).__name__, exc_info=error)
     message = attempt(partial(str, error))

@@ -454,7 +454,9 @@ async def test_a_plain_function_asks_and_its_thread_waits(stage: MakeStage) -> N
 
 
 @requirement("hands:who-asks")
-async def test_a_thread_that_waits_is_told_when_the_user_moves_on(stage: MakeStage) -> None:
+async def test_a_thread_that_waits_is_told_when_the_user_moves_on(
+    stage: MakeStage, caplog: pytest.LogCaptureFixture
+) -> None:
     caught: list[str] = []
 
     @tool
@@ -476,6 +478,9 @@ async def test_a_thread_that_waits_is_told_when_the_user_moves_on(stage: MakeSta
 
     await comes_true(is_told)
     assert caught[0] in ("CancelledError", "NotAnswered")
+    # its thread ends after that
+    await on.service.close()
+    assert "raised CancelledError" not in caplog.text, "nothing is wrong with the tool"
 
 
 @requirement("hands:who-asks")
