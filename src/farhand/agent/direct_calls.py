@@ -146,7 +146,7 @@ async def _open_and_wait(
     until = None if direct.caller_timeout_sec is None else since + direct.caller_timeout_sec
     try:
         async with asyncio.timeout_at(until):
-            return await wait_until_settled(context.log, call.owner, call.call_id) or call
+            return await wait_until_settled(context.log, call) or call
     except TimeoutError:
         return await _stop_waiting(context, direct, call)
 
@@ -164,7 +164,7 @@ async def stop_calls(context: AgentContext, owner: Owner, thread_id: str, reason
 async def attach_and_wait(context: AgentContext, worker: Worker, call: Call) -> Call | None:
     """A call that was made before, once it has its outcome; None if it is gone. Nothing is opened."""
     current = await _attach(context, worker, call, ends_with_caller=False)
-    return None if current is None else await wait_until_settled(context.log, current.owner, current.call_id)
+    return None if current is None else await wait_until_settled(context.log, current)
 
 
 async def _attach(

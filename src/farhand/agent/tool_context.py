@@ -207,7 +207,7 @@ class ToolLink:
 
     async def _outcome(self, question: Call) -> Outcome:
         try:
-            ended = await wait_until_settled(self._context.log, question.owner, question.call_id)
+            ended = await wait_until_settled(self._context.log, question)
         except ShuttingDown:
             # the question stays open; the worker is about to cancel this tool
             await asyncio.Event().wait()

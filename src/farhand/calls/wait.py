@@ -144,20 +144,17 @@ async def wait_until_answered(
             subscription.items.clear()
 
 
-async def wait_until_settled(eventlog: EventLog, owner: Owner, call_id: str) -> Call | None:
+async def wait_until_settled(eventlog: EventLog, opened: Call) -> Call | None:
     """Waits for one call without a run to get its outcome; None if it is gone.
 
     When the process is about to stop, the wait ends and the call does not. While the store is down, the wait
     goes on: an answer may take days, and whoever waits could not find it again.
     """
-    thread_id = await eventlog.thread_of_call(owner, call_id)
-    if thread_id is None:
-        return None
-    broker = eventlog.broker
-    with broker.subscribe(call_id, thread_topic(owner, thread_id)) as subscription:
+    broker, thread = eventlog.broker, thread_topic(opened.owner, opened.thread_id)
+    with broker.subscribe(opened.call_id, thread) as subscription:
         while True:
             subscription.is_stale = False
-            call, is_known = await _read_call(eventlog, owner, call_id)
+            call, is_known = await _read_call(eventlog, opened.owner, opened.call_id)
             if is_known and (call is None or call.phase is Phase.SETTLED):
                 return call
             if broker.closed:

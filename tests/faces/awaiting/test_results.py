@@ -263,6 +263,8 @@ def outcomes(model: ScriptedModel) -> list[object]:
 
 
 async def has_timed_out(server: Served, call_id: str) -> None:
-    call = await wait_until_settled(server.service.log, LOCAL, call_id)
+    opened = await server.service.log.get_call(LOCAL, call_id)
+    assert opened is not None
+    call = await wait_until_settled(server.service.log, opened)
     assert call is not None
     assert call.outcome is not None

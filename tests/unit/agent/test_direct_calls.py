@@ -362,7 +362,7 @@ async def test_what_was_faster_than_the_callers_time_is_answered_anyway(
 ) -> None:
     on = await _on(stage)
 
-    async def answered_meanwhile(eventlog: EventLog, owner: Owner, call_id: str) -> Call | None:
+    async def answered_meanwhile(eventlog: EventLog, opened: Call) -> Call | None:
         await on.answer(await on.open_call(), VIEW)
         raise TimeoutError
 

@@ -325,7 +325,7 @@ async def _open(bench: Bench, seconds: float) -> Call:
 
 async def _expired(bench: Bench, call: Call) -> None:
     async with asyncio.timeout(10):
-        found = await wait_until_settled(bench.log, ANN, call.call_id)
+        found = await wait_until_settled(bench.log, call)
     assert found is not None
     assert isinstance(found.outcome, TimedOut)
 

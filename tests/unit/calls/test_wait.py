@@ -21,6 +21,7 @@ from farhand.core.state import ThreadState
 from farhand.errors import ShuttingDown, StoreDown
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import Broker, freed_topic, thread_topic
+from farhand.store.base import CallKey, FoundCall
 from tests.requirement import requirement
 from tests.unit.calls.desk_harness import ANN, ANY_OUTPUT, BOB, ON_SERVER, THREAD, WORKER, YES, Bench
 
@@ -213,7 +214,7 @@ async def test_how_long_to_be_patient_is_for_whoever_waits_to_say(bench: Bench) 
 async def test_a_call_without_a_run_is_waited_for_until_its_result(bench: Bench) -> None:
     call = await bench.open()
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_bounded(wait_until_settled(bench.log, ANN, call.call_id)))
+        wait = group.create_task(_bounded(wait_until_settled(bench.log, call)))
         await _sleeping(bench, call.call_id)
         await bench.desk.take(ANN, call.call_id, "tab")
         await bench.settle(call, Success(1))
@@ -224,7 +225,7 @@ async def test_a_call_without_a_run_is_waited_for_until_its_result(bench: Bench)
 async def test_a_server_tool_without_a_run_is_waited_for_until_it_has_ended(bench: Bench) -> None:
     call = await bench.open(ON_SERVER, asks=True)
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_bounded(wait_until_settled(bench.log, ANN, call.call_id)))
+        wait = group.create_task(_bounded(wait_until_settled(bench.log, call)))
         await _sleeping(bench, call.call_id)
         await bench.answer(call, YES)
         started = await bench.desk.start_direct(await bench.stored(call), ON_SERVER, WORKER)
@@ -295,7 +296,7 @@ async def test_who_waits_for_a_call_is_woken_when_its_thread_may_have_moved_on_w
     run = await bench.start_run()
     in_run, direct = await bench.open(run=run), await bench.open()
     async with asyncio.TaskGroup() as group:
-        group.create_task(_bounded(wait_until_settled(bench.log, ANN, direct.call_id)))
+        group.create_task(_bounded(wait_until_settled(bench.log, direct)))
         some = group.create_task(
             _bounded(wait_until_answered(bench.log, run, [in_run], seconds_left=lambda: 60.0))
         )
@@ -328,7 +329,7 @@ async def test_a_wait_for_a_call_that_is_shaken_during_its_look_looks_again_at_o
 
     with monkeypatch.context() as patched:
         patched.setattr(bench.log, "get_call", overtaken)
-        found = await _bounded(wait_until_settled(bench.log, ANN, direct.call_id))
+        found = await _bounded(wait_until_settled(bench.log, direct))
     assert found is not None
     assert found.outcome == Cancelled("stopped")
     read = bench.log.read
@@ -346,7 +347,7 @@ async def test_a_wait_for_a_call_that_is_shaken_during_its_look_looks_again_at_o
 async def test_a_wait_for_a_call_ends_when_its_thread_is_deleted(bench: Bench) -> None:
     call = await bench.open()
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_bounded(wait_until_settled(bench.log, ANN, call.call_id)))
+        wait = group.create_task(_bounded(wait_until_settled(bench.log, call)))
         await _sleeping(bench, call.call_id)
         assert await bench.log.delete(ANN, call.thread_id)
     assert wait.result() is None
@@ -355,7 +356,7 @@ async def test_a_wait_for_a_call_ends_when_its_thread_is_deleted(bench: Bench) -
 async def test_a_wait_for_a_call_ends_when_the_process_is_about_to_stop(bench: Bench) -> None:
     call = await bench.open()
     async with asyncio.TaskGroup() as group:
-        wait = group.create_task(_refused(bench, call.call_id))
+        wait = group.create_task(_refused(bench, call))
         await _sleeping(bench, call.call_id)
         bench.log.broker.close()
     assert isinstance(wait.result(), ShuttingDown)
@@ -365,12 +366,12 @@ async def test_a_wait_for_a_call_ends_when_the_process_is_about_to_stop(bench: B
 @requirement("calls:owner")
 async def test_nobody_waits_for_a_call_of_another_owner(bench: Bench) -> None:
     call = await bench.open()
-    assert await _bounded(wait_until_settled(bench.log, BOB, call.call_id)) is None
+    assert await _bounded(wait_until_settled(bench.log, replace(call, owner=BOB))) is None
 
 
-async def _refused(bench: Bench, call_id: str) -> ShuttingDown | None:
+async def _refused(bench: Bench, call: Call) -> ShuttingDown | None:
     try:
-        await _bounded(wait_until_settled(bench.log, ANN, call_id))
+        await _bounded(wait_until_settled(bench.log, call))
     except ShuttingDown as error:
         return error
     return None
@@ -424,7 +425,28 @@ async def test_a_wait_for_a_call_goes_on_while_the_store_is_down(
     await bench.desk.cancel([direct], "stopped")
     monkeypatch.setattr(wait_module, "STORE_RETRY_SEC", 0.001)
     monkeypatch.setattr(bench.log, "get_call", away)
-    found = await _bounded(wait_until_settled(bench.log, ANN, direct.call_id))
+    found = await _bounded(wait_until_settled(bench.log, direct))
+    assert found is not None
+    assert found.outcome == Cancelled("stopped")
+    assert errors == []
+
+
+@requirement("calls:wakes")
+async def test_a_wait_for_a_call_that_another_process_opened_goes_on_while_the_store_is_down(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    direct = await bench.open()
+    await bench.desk.cancel([direct], "stopped")
+    find_call, errors = bench.store.find_call, [StoreDown("The store is away.")] * 3
+
+    async def away(owner: Owner, kind: CallKey, value: str) -> FoundCall | None:
+        if errors:
+            raise errors.pop()
+        return await find_call(owner, kind, value)
+
+    monkeypatch.setattr(wait_module, "STORE_RETRY_SEC", 0.001)
+    monkeypatch.setattr(bench.store, "find_call", away)
+    found = await _bounded(wait_until_settled(EventLog(bench.store), direct))
     assert found is not None
     assert found.outcome == Cancelled("stopped")
     assert errors == []
