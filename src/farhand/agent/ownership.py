@@ -58,8 +58,8 @@ class Membership:
 
     @property
     def _usual_sec(self) -> float:
-        """Between two renewals, at most."""
-        return self._lease_sec / RENEWALS + SLACK_SEC
+        """Between two renewals, at most. Not longer than a lease: one that has expired proves an outage."""
+        return min(self._lease_sec / RENEWALS + SLACK_SEC, self._lease_sec)
 
     async def renew(self) -> None:
         """Registers this worker as alive, for another lease."""

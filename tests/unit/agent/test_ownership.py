@@ -93,6 +93,23 @@ async def test_after_an_outage_a_worker_takes_nobody_for_gone_until_all_could_re
     ]  # fmt: skip
 
 
+@requirement("workers:takeover")
+async def test_a_worker_whose_own_lease_has_expired_takes_nobody_for_gone_however_short_leases_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Membership(EventLog(AnyStreams()), lease_sec=1)
+    loop, real, at = asyncio.get_running_loop(), asyncio.get_running_loop().time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: at)
+    await one.renew()
+    trusted = [await one.gone(["other"])]
+    at = 1.1
+    trusted.append(await one.gone(["other"]))
+    await one.renew()
+    trusted.append(await one.gone(["other"]))
+    monkeypatch.setattr(loop, "time", real)
+    assert trusted == [{"other"}, set(), set()]
+
+
 class Lapse:
     """A worker with a lease of a minute; `stop()` stops it for longer than that."""
 
