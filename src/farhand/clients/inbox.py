@@ -8,6 +8,7 @@ in between. Calls that another process opens are found in the store once the own
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -18,9 +19,12 @@ from farhand.clients.registry import ClientRegistry
 from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
 from farhand.core.result import Accepted
+from farhand.errors import StoreDown
 from farhand.eventlog.log import EventLog
-from farhand.eventlog.pubsub import SubscribedReader, client_topic, feed_topic
+from farhand.eventlog.pubsub import STORE_RETRY_SEC, SubscribedReader, client_topic, feed_topic
 from farhand.store.base import FEED_GREW
+
+log = logging.getLogger("farhand.clients")
 
 CALLS_PER_PULL = 64
 """A client that was away for long gets the rest with its next pull."""
@@ -79,6 +83,9 @@ class Inbox(SubscribedReader):
         self._client = registry.client(stream.owner, stream.client_id)
         self._sent: set[str] = set()
         self._behind = True
+        self._is_store_down = False
+        """The last look failed, or a take was not confirmed. The stream stays open: its program could not
+        begin another one now."""
         self._superseded = False
 
     def supersede(self) -> None:
@@ -97,16 +104,29 @@ class Inbox(SubscribedReader):
             if self._superseded:
                 self._is_left = True
                 return [StreamReplaced()]
-            items = self._withdrawn() or await (self._catch_up() if self._behind else self._read_news())
+            items = self._withdrawn() or await self._look()
             if items:
                 return items
             left = until - loop.time()
             if self._log.broker.closed or left <= 0:
                 return None if self._log.broker.closed else []
-            if not self._behind and not await self._subscription.wait(min(left, self._log.broker.recheck)):
+            pause = STORE_RETRY_SEC if self._is_store_down else self._log.broker.recheck
+            if self._behind and not self._is_store_down:
+                continue
+            if not await self._subscription.wait(min(left, pause)):
                 # a notification may have been lost, so the store is read
                 self._behind = True
         return None
+
+    async def _look(self) -> list[InboxItem]:
+        self._is_store_down = False
+        try:
+            items = await (self._catch_up() if self._behind else self._read_news())
+        except StoreDown as error:
+            log.debug("cannot read an inbox yet: %s", error)
+            items, self._is_store_down = [], True
+        self._behind = self._behind or self._is_store_down
+        return items
 
     def _withdrawn(self) -> list[InboxItem]:
         """Compared with the registry each time, so that no change is missed."""
@@ -161,11 +181,17 @@ class Inbox(SubscribedReader):
         return [offer for offer in offers if offer is not None]
 
     async def _take(self, call: Call) -> OfferedCall | None:
-        """None if somebody else executes it, or if it is settled."""
+        """None if somebody else executes it, if it is settled, or if the store did not confirm it: then the
+        next look takes it again."""
         stream = self._stream
         before = None if call.take is None else call.take.holder
         own = before if before is not None and stream.is_own(before) else None
-        receipt = await self._desk.take(stream.owner, call.call_id, stream.holder, instead_of=own)
+        try:
+            receipt = await self._desk.take(stream.owner, call.call_id, stream.holder, instead_of=own)
+        except StoreDown as error:
+            log.debug("cannot take call %s yet: %s", call.call_id, error)
+            self._is_store_down = True
+            return None
         if not isinstance(receipt, Accepted):
             return None
         self._sent.add(call.call_id)

@@ -6,10 +6,13 @@ import asyncio
 
 import pytest
 
+from farhand.clients import inbox as inbox_module
 from farhand.clients.inbox import EndedCall, OfferedCall, StreamReplaced
-from farhand.core.call import Phase
+from farhand.core.call import Call, Phase
 from farhand.core.outcome import Success
-from farhand.core.result import Accepted, Result
+from farhand.core.principal import Owner
+from farhand.core.result import Accepted, Receipt, Result
+from farhand.errors import StoreDown
 from farhand.eventlog.pubsub import client_topic, feed_topic
 from farhand.store.base import FEED_GREW, Store
 from farhand.testing import FakeClock
@@ -153,3 +156,56 @@ async def test_who_leaves_or_whose_server_stops_waits_no_longer(office: Office) 
 
 async def _never(owner: object, client_id: object) -> list[object]:
     raise AssertionError("the record is not asked for what is told here")
+
+
+@requirement("store-away:every-route")
+async def test_a_stream_stays_open_while_the_store_is_down(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its program could not begin another one."""
+    client_calls, errors = office.log.client_calls, [StoreDown("The store is away.")] * 3
+
+    async def away(owner: Owner, client_id: str) -> list[Call]:
+        if errors:
+            raise errors.pop()
+        return await client_calls(owner, client_id)
+
+    monkeypatch.setattr(inbox_module, "STORE_RETRY_SEC", 0.001)
+    monkeypatch.setattr(office.log, "client_calls", away)
+    await office.register("notes", "read")
+    with office.inbox() as inbox:
+        assert await inbox.next(0) == []
+        call = await office.ask("client_notes_read")
+        assert await inbox.next(5) == [OfferedCall(call)]
+    assert errors == []
+
+
+@requirement("store-away:every-route")
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_a_call_whose_take_was_not_confirmed_is_handed_out_once_it_is(
+    office: Office, monkeypatch: pytest.MonkeyPatch, is_stored: bool
+) -> None:
+    """And no other call is lost with it."""
+    await office.register("notes", "read")
+    first, second = await office.ask("client_notes_read"), await office.ask("client_notes_read")
+    take, failed = office.desk.take, [first.call_id]
+
+    async def in_doubt(owner: Owner, call_id: str, holder: str, *, instead_of: str | None = None) -> Receipt:
+        if call_id not in failed:
+            return await take(owner, call_id, holder, instead_of=instead_of)
+        failed.remove(call_id)
+        if is_stored:
+            await take(owner, call_id, holder, instead_of=instead_of)
+        raise StoreDown("The store is away.")
+
+    monkeypatch.setattr(inbox_module, "STORE_RETRY_SEC", 0.001)
+    monkeypatch.setattr(office.desk, "take", in_doubt)
+    with office.inbox() as inbox:
+        assert await inbox.next(5) == [OfferedCall(second)]
+        # not only after a silence
+        async with asyncio.timeout(10):
+            items = await inbox.next(60)
+        assert items is not None
+        [offered] = items
+        assert isinstance(offered, OfferedCall)
+        assert (offered.call.call_id, offered.again) == (first.call_id, False)
