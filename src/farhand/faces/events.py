@@ -6,6 +6,7 @@ Clients are spelled as on their own wire.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -29,7 +30,9 @@ from farhand.core.outcome import Success, public, public_error
 from farhand.core.position import Happening, News, Position, parse_position
 from farhand.core.principal import Owner
 from farhand.core.tool import Executor
+from farhand.errors import StoreDown
 from farhand.eventlog.feed import FeedReader
+from farhand.eventlog.pubsub import STORE_RETRY_SEC
 from farhand.faces.base import LAST_EVENT_ID, THREAD, Face, Parameter, Request, Route, decode_thread
 from farhand.faces.event_fields import event_type, public_fields
 from farhand.wire.address import query
@@ -143,15 +146,26 @@ class _News:
         self._reader = reader
         self._skip = skip
         self._first = first
+        self._unsent: list[News] = []
+        """Entries that were read, and whose calls the store could not tell."""
 
     async def next(self, seconds: float) -> bytes | None:
         if self._first:
             first, self._first = self._first, b""
             return first
-        page = await self._reader.next(min(seconds, self.keep_alive))
+        page = self._unsent or await self._reader.next(min(seconds, self.keep_alive))
         if page is None:
             return None
-        frames = [await self._encoded(news) for news in page if self._is_wanted(news)]
+        try:
+            calls = [await self._call_in(news) for news in page]
+        except StoreDown:
+            # sent once the store is back: a reader could not begin another stream now
+            self._unsent = page
+            await asyncio.sleep(STORE_RETRY_SEC)
+            return b""
+        self._unsent = []
+        entries = zip(page, calls, strict=True)
+        frames = [self._encoded(news, call) for news, call in entries if self._is_wanted(news)]
         if page and not self._is_wanted(page[-1]):
             # the position also advances with other threads, or a long silence here would end in a gap
             frames.append(encode_start(Position(page[-1].no)))
@@ -163,10 +177,12 @@ class _News:
     def _is_wanted(self, news: News) -> bool:
         return self.thread_id is None or news.thread_id == self.thread_id
 
-    async def _encoded(self, news: News) -> bytes:
+    async def _call_in(self, news: News) -> Call | None:
+        call_id = call_in(news) if self._is_wanted(news) else None
+        return None if call_id is None else await self._service.log.get_call(self._owner, call_id)
+
+    def _encoded(self, news: News, call: Call | None) -> bytes:
         skip, self._skip = self._skip, 0
-        call_id = call_in(news)
-        call = None if call_id is None else await self._service.log.get_call(self._owner, call_id)
         return encode_news(news, call, skip=skip)
 
 

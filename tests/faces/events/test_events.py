@@ -12,6 +12,7 @@ import pytest
 from starlette.requests import HTTPConnection
 
 from farhand import Agent, Principal, ScriptedModel, Settings, Timeouts
+from farhand.core.call import Call
 from farhand.core.position import News
 from farhand.core.principal import LOCAL, SCOPES, Owner
 from farhand.errors import StoreDown
@@ -350,3 +351,31 @@ async def test_an_open_stream_stays_open_while_the_store_is_down(
         monkeypatch.setattr(eventlog, "feed", feed)
         await chat(server.http)
         assert (await stream.until("run-finished"))[0].event == "run-started"
+
+
+async def test_entries_whose_call_cannot_be_read_yet_are_sent_once_it_can(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(asks(READ))
+    await _one_call(server)
+    eventlog = server.service.log
+    get_call, errors = eventlog.get_call, [StoreDown("The store is away.")] * 2
+
+    async def away(owner: Owner, call_id: str) -> Call | None:
+        if errors:
+            raise errors.pop()
+        return await get_call(owner, call_id)
+
+    monkeypatch.setattr("farhand.faces.events.STORE_RETRY_SEC", 0.01)
+    monkeypatch.setattr(eventlog, "get_call", away)
+    # from the first frame of the call's opening
+    async with following(server, after="2.1") as feed:
+        told = [event.event for event in await feed.until("client-tool.completed")]
+    assert told == [
+        "client-tool.request",
+        "call-taken",
+        "client-tool.executing",
+        "call-settled",
+        "client-tool.completed",
+    ]
+    assert errors == []
