@@ -50,9 +50,12 @@ class Membership:
     @property
     def trusts_leases(self) -> bool:
         """Whether the worker of an expired lease is gone. After an outage of the store all leases may have
-        expired, and each worker needs a moment to renew its own."""
-        if self._renewed_at is None:
+        expired, and each worker needs a moment to renew its own. A worker that has just started does not know
+        of an outage before."""
+        if self._streams is None:
             return True
+        if self._renewed_at is None:
+            return False
         now = asyncio.get_running_loop().time()
         return now >= self._trusted_from and now - self._renewed_at <= self._usual_sec
 
@@ -67,7 +70,7 @@ class Membership:
             return
         await self._renew_seat()
         now = asyncio.get_running_loop().time()
-        if self._renewed_at is not None and now - self._renewed_at > self._usual_sec:
+        if self._renewed_at is None or now - self._renewed_at > self._usual_sec:
             # the others try to connect once in RETRY_SEC, and connecting takes time too
             self._trusted_from = now + max(self._lease_sec / RENEWALS, 3 * RETRY_SEC)
         self._renewed_at = now

@@ -262,7 +262,8 @@ class Worker:
             abandoned = [
                 each
                 for each in found
-                if (each.row.run_id or "") not in self._active and (trusts_leases or each.row.is_parked)
+                if (each.row.run_id or "") not in self._active
+                and (trusts_leases or each.row.is_parked or each.is_handed_over)
             ]
             if abandoned:
                 return abandoned

@@ -150,11 +150,21 @@ class CallFilter(Struct, frozen=True, gc=False, kw_only=True):
     is_client: bool = False
 
 
+YEAR_SEC = 365 * 86_400.0
+
+
 class FoundThread(Struct, frozen=True, gc=False):
     owner: Owner
     thread_id: str
     version: int
     row: ThreadRow
+    lease_until: float = 0.0
+    """Where several processes write: when its last lease ends, or ended. A worker that hands its runs over
+    sets it to 0, give or take how wrong its clock is."""
+
+    @property
+    def is_handed_over(self) -> bool:
+        return self.lease_until < YEAR_SEC
 
 
 class FeedRow(Struct, frozen=True, gc=False):

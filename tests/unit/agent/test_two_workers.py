@@ -343,6 +343,51 @@ async def test_a_worker_that_lost_its_run_in_mid_word_tells_nobody_the_rest(hire
     assert text_in(journal) == "half a All of it."
 
 
+@requirement("workers:takeover")
+async def test_a_worker_that_has_just_started_leaves_expired_leases_alone_for_a_moment(hire: Hire) -> None:
+    """Like all others, they may have expired in an outage of the store that it knows nothing of."""
+    started, go_on = asyncio.Event(), asyncio.Event()
+
+    @tool
+    async def buy() -> str:
+        """Buy something."""
+        started.set()
+        await go_on.wait()
+        return "tea"
+
+    one = await hire([Ask("buy", {}), "Thanks."], buy, settings=Settings())
+    run = await one.say("hi")
+    await started.wait()
+    await one.store.renew(one.service.worker.name, one.store.now() - 1.0)
+    other = await hire(["never"], buy, settings=Settings())
+    for _ in range(2):
+        await other.service.worker.sweep()
+    go_on.set()
+    assert text_in(await one.told(run, RunFinished)) == "Thanks."
+    assert (await one.stored(run)).fence == 1, "nobody took it over"
+
+
+@requirement("runs:drain")
+async def test_a_worker_that_has_just_started_takes_over_at_once_what_another_one_handed_over(
+    hire: Hire,
+) -> None:
+    # it would not wait for the end of this test
+    slow = Settings(timeouts=Timeouts(lease=600.0))
+    started = asyncio.Event()
+
+    async def halting(moment: Moment) -> AsyncIterator[Step]:
+        started.set()
+        yield "half a "
+        await asyncio.Event().wait()
+
+    one = await hire(halting, settings=slow)
+    run = await one.say("hi")
+    await started.wait()
+    await one.service.close()
+    other = await hire(["All of it."], settings=slow)
+    assert text_in(await other.told(run, RunFinished)).endswith("All of it.")
+
+
 @requirement("runs:drain")
 async def test_a_worker_that_stops_hands_its_runs_over_at_once(hire: Hire) -> None:
     slow = Settings(timeouts=Timeouts(lease=600.0))

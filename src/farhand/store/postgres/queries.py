@@ -53,7 +53,7 @@ FIND_CALL: dict[CallKey, str] = {
     "request": _BY_KEY.format("request_id"),
 }
 
-_THREAD_COLUMNS = "tenant, subject, thread_id, version, body, updated_at, thread_no"
+_THREAD_COLUMNS = "tenant, subject, thread_id, version, body, updated_at, thread_no, lease_until"
 
 _THREADS = f"SELECT {_THREAD_COLUMNS} FROM threads"
 
@@ -306,7 +306,9 @@ def calls_of(rows: Sequence[Columns]) -> list[FoundCall]:
 
 def thread_of_row(row: Columns) -> FoundThread | None:
     record = decode_or_skip(decode_thread, row[4], kind="thread", name=row[2])
-    return None if record is None else FoundThread(Owner(row[0], row[1]), row[2], row[3], record)
+    if record is None:
+        return None
+    return FoundThread(Owner(row[0], row[1]), row[2], row[3], record, row["lease_until"])
 
 
 def run_of_row(row: Columns) -> Run | None:
