@@ -343,6 +343,40 @@ async def test_a_worker_that_lost_its_run_in_mid_word_tells_nobody_the_rest(hire
     assert text_in(journal) == "half a All of it."
 
 
+async def test_a_worker_that_finds_a_run_it_has_just_begun_leaves_it_alone(
+    hire: Hire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks for its own leases while it claims the run: the store has the claim before it knows."""
+    go_on = asyncio.Event()
+
+    async def slow(moment: Moment) -> Step:
+        await go_on.wait()
+        return "Hello."
+
+    worker = await hire(slow)
+    run = await worker.say("hi")
+    await worker.told(run, StepStarted)
+    [own] = await worker.store.claimable(limit=9, worker=worker.service.worker.name)
+    looks: asyncio.Queue[None] = asyncio.Queue()
+    claimable = worker.store.claimable
+
+    # all arguments are passed on
+    async def late(**asked: Any) -> list[FoundThread]:
+        if not asked.get("worker"):
+            return await claimable(**asked)
+        looks.put_nowait(None)
+        return [own]
+
+    monkeypatch.setattr(worker.store, "claimable", late)
+    worker.log.broker.invalidate_all()
+    # it has dealt with the first when it looks for the second time
+    for _ in range(2):
+        await asyncio.wait_for(looks.get(), PATIENCE_SEC)
+    go_on.set()
+    await worker.told(run, RunFinished)
+    assert (await worker.stored(run)).fence == 1
+
+
 @requirement("workers:takeover")
 async def test_a_worker_that_has_just_started_leaves_expired_leases_alone_for_a_moment(hire: Hire) -> None:
     """Like all others, they may have expired in an outage of the store that it knows nothing of."""
