@@ -151,8 +151,7 @@ class Worker:
     async def sweep(self) -> int:
         """Picks up every run that could continue and that no worker advances; returns how many there were."""
         taken = await self._resume_interrupted() + await self._resume_all(self._find_abandoned)
-        # after an outage, an expired lease may be that of a worker that is about to renew it
-        if self._must_check_leases and self._membership.trusts_leases:
+        if self._must_check_leases:
             taken += await self._resume_all(self._find_own_leases)
         return taken
 
