@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from farhand.store.base import Appended, Lease
 from farhand.store.sqlite import SqliteStore
 from farhand.store.sqlite.file import open_file
 from farhand.testing import FakeClock
-from farhand.testing.store_laws.fixture import StoreFixture
+from farhand.testing.store_laws.fixture import ANN, StoreFixture
 from tests.requirement import requirement
 
 NOBODY = 65534
@@ -199,7 +199,28 @@ def test_a_store_that_cannot_be_written_is_one_clear_sentence(locked_down: str) 
         with _without_privileges(), pytest.raises(BadSetting, match="cannot be used") as caught:
             open_file(str(path))
         assert "\n" not in str(caught.value)
+        assert str(caught.value).endswith("Make the file and its folder writable, or name another file.")
         Path(folder).chmod(0o777)
+
+
+def test_a_store_that_was_cut_off_is_to_be_restored(path: Path) -> None:
+    open_file(str(path)).close()
+    path.write_bytes(path.read_bytes()[:8192])
+    with pytest.raises(BadSetting, match=r"malformed\. Restore it from a backup, or name another file\."):
+        open_file(str(path))
+
+
+async def test_a_damaged_store_is_to_be_restored_and_not_tried_again(path: Path, clock: FakeClock) -> None:
+    store = await SqliteStore.open(str(path), clock)
+    await store.close()
+    _damage(path, "threads")
+    _damage(path, "threads_used")
+    fixture = StoreFixture(await SqliteStore.open(str(path), clock), clock)
+    with pytest.raises(StoreDown, match=r"write \(the file is damaged\).* Restore it from a backup\."):
+        await fixture.append("t1")
+    with pytest.raises(StoreDown, match=r"read \(the file is damaged\)\. Restore it from a backup\."):
+        await fixture.store.threads(ANN, limit=9)
+    await fixture.store.close()
 
 
 async def test_at_start_all_leases_are_void_and_parked_runs_stay_parked(path: Path, clock: FakeClock) -> None:
@@ -230,6 +251,15 @@ async def test_whoever_takes_a_store_as_it_is_changes_nothing_of_it(path: Path, 
     fixture.store = await SqliteStore.open(str(path), clock, as_is=True)
     assert await fixture.claimable_ids() == []
     await fixture.store.close()
+
+
+def _damage(path: Path, name: str) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (name,)).fetchone()
+        (size,) = db.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
 
 
 @contextmanager

@@ -7,8 +7,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from farhand.store.sqlite import SqliteStore
-from farhand.store.sqlite.file import inspect_file
+from farhand.store.sqlite.file import inspect_file, open_file
 from farhand.store.sqlite.migrate import latest_version
 from farhand.testing import FakeClock
 
@@ -40,3 +42,20 @@ def test_what_cannot_be_a_store_is_a_problem(tmp_path: Path) -> None:
     with closing(sqlite3.connect(other)) as db:
         db.execute("CREATE TABLE theirs (a)")
     assert inspect_file(str(other)).problem == "the file is a database of another program"
+
+
+def test_what_is_wrong_with_a_file_comes_with_the_next_step(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_file(str(path)).close()
+    with monkeypatch.context() as patch:
+        # the tests may run as root, who may write everything
+        patch.setattr(os, "access", lambda *_: False)
+        facts = inspect_file(str(path))
+    assert facts.problem == "the file cannot be written"
+    assert facts.hint == "Make the file and its folder writable, or name another file."
+
+    path.write_bytes(path.read_bytes()[:8192])
+    facts = inspect_file(str(path))
+    assert facts.problem == "the file is damaged: database disk image is malformed"
+    assert facts.hint == "Restore it from a backup, or name another file."

@@ -37,6 +37,12 @@ CACHE_KIB = 32 * 1024
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
+_NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+RESTORE = "Restore it from a backup, or name another file."
+
+MAKE_WRITABLE = "Make the file and its folder writable, or name another file."
+
 
 class StoreFile:
     """An opened file, locked by this process until it is closed or the process ends."""
@@ -188,17 +194,25 @@ def _plain_words(path: str) -> Iterator[None]:
         what = error.strerror if isinstance(error, OSError) else str(error).removesuffix(".")
         raise BadSetting(
             f"The store '{path}' cannot be used: {what}.",
-            hint="Free space on its disk."
-            if _is_full(error)
-            else "Name a farhand store, or a new file in a folder that can be written.",
+            hint=_next_step(error),
         ) from error
 
 
-def _is_full(error: Exception) -> bool:
-    if isinstance(error, OSError):
-        return error.errno in _FULL
+def _next_step(error: Exception) -> str:
+    code, kind = getattr(error, "errno", None), error_kind(error)
+    if code in _FULL or kind == sqlite3.SQLITE_FULL:
+        return "Free space on its disk."
+    if code in _NOT_WRITABLE or kind == sqlite3.SQLITE_READONLY:
+        return MAKE_WRITABLE
+    if kind == sqlite3.SQLITE_CORRUPT:
+        return RESTORE
+    return "Name a farhand store, or a new file in a folder that can be written."
+
+
+def error_kind(error: Exception) -> int:
+    """0 for an error that did not come from SQLite itself."""
     # the low byte is the kind, whatever the rest
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def inspect_file(path: str) -> StoreHealth:
@@ -211,14 +225,17 @@ def inspect_file(path: str) -> StoreHealth:
         free_bytes = None if problem else _free_bytes(place)
         return StoreHealth(f"{what} (not created yet)", latest=latest, problem=problem, free_bytes=free_bytes)
     if not os.access(place, os.W_OK):
-        return StoreHealth(what, latest=latest, problem="the file cannot be written")
+        return StoreHealth(what, latest=latest, problem="the file cannot be written", hint=MAKE_WRITABLE)
     try:
         with closing(sqlite3.connect(f"{place.as_uri()}?mode=ro", uri=True, timeout=1.0)) as db:
             return _inspect(db, place, what)
     except sqlite3.DatabaseError as error:
-        is_other = error.sqlite_errorcode == sqlite3.SQLITE_NOTADB
-        problem = "the file is not an SQLite database" if is_other else f"the file cannot be read: {error}"
-        return StoreHealth(what, latest=latest, problem=problem, hint="Name a farhand store, or a new file.")
+        problem, hint = f"the file cannot be read: {error}", "Name a farhand store, or a new file."
+        if error_kind(error) == sqlite3.SQLITE_NOTADB:
+            problem = "the file is not an SQLite database"
+        elif error_kind(error) == sqlite3.SQLITE_CORRUPT:
+            problem, hint = f"the file is damaged: {error}", RESTORE
+        return StoreHealth(what, latest=latest, problem=problem, hint=hint)
 
 
 def _inspect(db: sqlite3.Connection, place: Path, what: str) -> StoreHealth:

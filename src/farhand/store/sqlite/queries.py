@@ -20,7 +20,7 @@ from farhand.errors import StoreDown
 from farhand.store.base import CallFilter, CallKey, FeedRow, FoundCall, FoundThread, Loaded, Row
 from farhand.store.guards import open_calls_condition
 from farhand.store.records import decode_call, decode_or_skip, decode_run, decode_thread
-from farhand.store.sqlite.file import StoreFile
+from farhand.store.sqlite.file import StoreFile, error_kind
 
 SHORT = 64
 """Rows that are read on the loop."""
@@ -84,6 +84,10 @@ def _read(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
     try:
         return work(db)
     except sqlite3.Error as error:
+        if error_kind(error) == sqlite3.SQLITE_CORRUPT:
+            raise StoreDown(
+                "The store could not be read (the file is damaged).", hint="Restore it from a backup."
+            ) from error
         raise _down() from error
 
 

@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 from farhand.core.principal import Owner
 from farhand.errors import StoreDown
 from farhand.store.guards import Counts, Totals
-from farhand.store.sqlite.file import StoreFile
+from farhand.store.sqlite.file import StoreFile, error_kind
 from farhand.store.sqlite.held_rows import HeldRows
 from farhand.store.sqlite.migrate import rewrite_header
 
@@ -395,9 +395,10 @@ class Writer:
 def _refusal(error: Exception) -> Exception:
     if not isinstance(error, sqlite3.Error):
         return error
+    is_damaged = error_kind(error) == sqlite3.SQLITE_CORRUPT
     down = StoreDown(
         f"The store could not write ({_reason(error)}); nothing of this was stored.",
-        hint="Try again in a moment.",
+        hint="Restore it from a backup." if is_damaged else "Try again in a moment.",
     )
     down.__cause__ = error
     return down
@@ -407,8 +408,7 @@ def _reason(error: sqlite3.Error) -> str:
     """Shown to everyone, so in our own terms: SQLite's may contain a path."""
     if isinstance(error, FileMoved):
         return str(error)
-    # the low byte is the kind, whatever the rest; an error that Python raised itself has none
-    return _REASONS.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "the disk refuses")
+    return _REASONS.get(error_kind(error), "the disk refuses")
 
 
 _REASONS = {
@@ -417,4 +417,5 @@ _REASONS = {
     sqlite3.SQLITE_BUSY: "another program has locked the file",
     sqlite3.SQLITE_LOCKED: "another program has locked the file",
     sqlite3.SQLITE_READONLY: "the file cannot be written any more",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
 }
