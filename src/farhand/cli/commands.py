@@ -237,7 +237,9 @@ def list_waiting(server: ServerOptions) -> None:
 @with_options
 def answer(
     call_id: Annotated[str, typer.Argument(help="The call.")],
-    output: Annotated[str, typer.Argument(help="""The output, as JSON: yes is a text.""")] = "null",
+    output: Annotated[
+        str, typer.Argument(help="""The output, as JSON. A text needs its quotes: '"yes"'.""")
+    ] = "null",
     *,
     server: ServerOptions,
     error: Annotated[
