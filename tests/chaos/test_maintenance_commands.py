@@ -86,7 +86,8 @@ async def test_purge_reaches_a_shared_store_beside_its_servers(cluster: Cluster)
     [
         (("--older-than", "soon"), "'soon' is not an age"),
         (("--store", "sqlite:////nowhere/at/all.db"), "There is no store"),
-        (("--store", "memory:", "--url", "http://127.0.0.1:1"), "No server answers"),
+        (("--url", "http://127.0.0.1:1"), "No server answers"),
+        (("--store", "sqlite:///a.db", "--url", "http://127.0.0.1:1"), "Give --url or --store, not both"),
         (("--store", "memory:"), "A store in memory cannot be opened from outside its server"),
         (("--older-than", "400000000d"), "the longest age is 100 years"),
         (("--older-than", "99999999999999999999w"), "the longest age is 100 years"),

@@ -27,6 +27,9 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
 def remove_old(to: ServerOptions, *, older_than: str | None, dry_run: bool, store: str | None) -> None:
+    if to.url is not None and store is not None:
+        # neither is preferred: what is removed is gone
+        raise BadSetting("Give --url or --store, not both.", hint="A server purges its own store.")
     settings = load_settings({} if store is None else {"store": store})
     seconds = settings.settings.timeouts.keep_settled if older_than is None else parse_age(older_than)
     if seconds > LONGEST_AGE_SEC:
