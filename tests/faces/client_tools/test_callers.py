@@ -96,6 +96,9 @@ async def test_the_callers_time_is_over_also_while_a_person_is_asked_and_the_cal
     answer = called.result()
     assert (answer.status_code, answer.json()["error"]["code"]) == (504, "TIMEOUT")
     assert "callID" not in answer.json()["error"]
+    assert answer.json()["error"]["message"] == (
+        f"Nobody approved '{call.tool}' in time; the call was cancelled and had no effect."
+    )
     status, told = await approve(server, call)
     assert (status, told["reason"]) == (410, "cancelled")
     assert scene.times == 0
@@ -129,7 +132,9 @@ async def test_a_kept_call_without_request_id_runs_after_its_approval_too(serve:
 async def test_a_tool_that_runs_is_cancelled_when_its_callers_time_is_over(serve: Serve) -> None:
     scene = Erasing()
     server = await serve(scene.agent)
-    assert (await erase(server, "something", timeout=100)).status_code == 504
+    late = await erase(server, "something", timeout=100)
+    assert late.status_code == 504
+    assert "the call was cancelled, but it may already have had an effect" in late.json()["error"]["message"]
     await asyncio.wait_for(scene.was_cancelled.wait(), 20)
 
 

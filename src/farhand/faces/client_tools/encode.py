@@ -122,9 +122,17 @@ def _refusal(status: int, message: str) -> ClientToolsResponse:
 
 def _overdue(call: Call) -> ClientToolsResponse:
     if call.phase is Phase.SETTLED:
-        return _refusal(504, f"'{call.tool}' did not answer in time; the call was cancelled.")
+        return _refusal(504, _ended(call))
     message = f"'{call.tool}' did not answer in time; the call {call.call_id} stays open."
     return 504, encode(ClientToolRefusal(ClientToolFault(CODES[504], message, call.call_id)))
+
+
+def _ended(call: Call) -> str:
+    if call.approval is not None and call.approval.answer is None:
+        return f"Nobody approved '{call.tool}' in time; the call was cancelled and had no effect."
+    # what already runs somewhere may be past stopping
+    late = f"'{call.tool}' did not answer in time"
+    return f"{late}; the call was cancelled, but it may already have had an effect."
 
 
 def _encode_item(item: InboxItem) -> bytes:
