@@ -108,7 +108,9 @@ def _fault_in(offered: OfferedTools, direct: DirectCall) -> PeerFault | None:
     """Why it can't be opened: no such tool, or an input that its schema does not allow."""
     tool = offered.get(direct.tool)
     if tool is None:
-        return NotFound(f"There is no tool '{direct.tool}'.")
+        return NotFound(
+            f"There is no tool '{direct.tool}'.", hint="List them with farhand tools or GET /api/tools."
+        )
     wrong = check_input(tool, direct.input)
     return None if wrong is None else Malformed(wrong)
 

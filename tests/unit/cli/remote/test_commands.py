@@ -179,7 +179,10 @@ async def test_a_tool_that_fails_and_one_that_is_late_are_code_1(house: House) -
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("no_such_tool",), "There is no tool 'no_such_tool'."),
+        (
+            ("no_such_tool",),
+            "There is no tool 'no_such_tool'. List them with farhand tools or GET /api/tools.",
+        ),
         (("erase", "not json"), "The input is not JSON"),
         (("erase", "[1]"), "The input is not a JSON object."),
         (("erase", '{"text": 3}'), "`text` must be a string"),
