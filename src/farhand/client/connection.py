@@ -6,6 +6,7 @@ A temporary problem (no connection, a busy or restarting server) is `Unreachable
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -22,6 +23,9 @@ try:
     import stamina
 except ModuleNotFoundError as error:
     raise not_installed("Outside programs", "client") from error
+
+# its line for each retry says nothing of the server, and would appear in programs without logging; ours does
+logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 ANSWER_WITHIN_SEC = 30.0
 STREAM_SILENCE_SEC = 90.0

@@ -520,6 +520,22 @@ def test_a_missing_library_is_one_line_that_says_what_to_install(library: str) -
     assert last.endswith("is not installed. Install it: pip install 'farhand[client]'.")
 
 
+@pytest.mark.slow
+def test_a_program_that_waits_for_its_server_says_so_once() -> None:
+    program = """
+import asyncio
+from contextlib import suppress
+from farhand.client import Client
+
+with suppress(TimeoutError):
+    asyncio.run(asyncio.wait_for(Client("http://127.0.0.1:9", "office").run(), 1.5))
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    [line] = ran.stderr.splitlines()
+    assert line.startswith("client office cannot reach http://127.0.0.1:9, retrying: ")
+
+
 # Any: what a program without a type checker may pass
 @pytest.mark.parametrize(
     ("argument", "value"),
