@@ -216,7 +216,7 @@ class NotInstalled(BadSetting, ImportError):
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
     """The end of a sentence about an unknown name: the most similar one, if any."""
-    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    near = get_close_matches(name, list(known), n=1, cutoff=0.65)
     return f"; did you mean `{near[0]}`?" if near else "."
 
 

@@ -47,6 +47,13 @@ def test_a_misspelled_argument_is_answered_with_the_right_one(wrong: Any, senten
     assert str(caught.value) == sentence
 
 
+def test_an_argument_that_resembles_none_is_answered_with_all_of_them() -> None:
+    with pytest.raises(
+        Misuse, match=r"has no argument `token`\. Its arguments are agent, store, authenticate, "
+    ):
+        create_app(AGENT, **_any(token="x"))
+
+
 def test_a_missing_or_misplaced_argument_is_answered_with_all_of_them() -> None:
     missing: Any = Client
     with pytest.raises(
