@@ -132,6 +132,11 @@ def _fields(
                 f"The docstring of tool `{name}` describes `{documented}`, which is not a parameter.",
                 hint="Remove it from `Args:` or add it to the signature.",
             )
+    if next(iter(parameters), None) == "self" and "self" not in hints:
+        raise BadTool(
+            f"`{name}` is a method without its object.",
+            hint=f"Leave out @tool, and pass it from an object: tools=[thing.{name}].",
+        )
     taken = context_parameter(function)
     return {
         parameter.name: _field(parameter, f"Parameter `{parameter.name}` of tool `{name}`", hints, doc)

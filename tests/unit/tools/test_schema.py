@@ -326,6 +326,15 @@ def _untyped(x) -> None:  # type: ignore[no-untyped-def]
     """
 
 
+class _Cupboard:
+    def open(self, x: int) -> None:
+        """Do it.
+
+        Args:
+            x: One.
+        """
+
+
 def _undocumented(x: int) -> None:
     """Do it."""
 
@@ -423,6 +432,10 @@ def test_a_default_of_the_type_itself_is_taken_however_json_spells_it(hint: obje
     ("function", "sentence"),
     [
         (_untyped, "Parameter `x` of tool `f` has no type hint. Write `x: <type>` in the signature."),
+        (
+            _Cupboard.open,
+            "`f` is a method without its object. Leave out @tool, and pass it from an object: tools=",
+        ),
         (_undocumented, "Parameter `x` of tool `f` has no description. Describe it under `Args:`"),
         (_empty, "Parameter `x` of tool `f` has no description."),
         (_stranger, "The docstring of tool `f` describes `y`, which is not a parameter."),
