@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, Self
 
@@ -158,6 +158,7 @@ class Agent:
         Anything else raises `ValueError`, and nothing is applied.
         """
         check_owner(owner)
+        _check_pairs(results)
         service = await self._open()
         pause = await service.pause(owner, thread)
         got = [call_id for call_id, _ in results]
@@ -234,6 +235,19 @@ def _chooser(tools: object) -> ChooseTools | None:
     return tools if takes is not None and len(inspect.signature(tools).parameters) == 1 else None
 
 
+# `object`: not every caller checks types
+def _check_pairs(results: object) -> None:
+    if not isinstance(results, Collection) or not all(_is_pair(each) for each in results):
+        raise Misuse(
+            "results must be pairs of a call id and its result.",
+            hint='Write answer(thread, [(call_id, Success("yes"))]).',
+        )
+
+
+def _is_pair(each: object) -> bool:
+    return isinstance(each, list | tuple) and len(each) == 2 and isinstance(each[0], str)
+
+
 def _listed(tools: object) -> Iterable[object]:
     return [tools] if callable(tools) or not isinstance(tools, Iterable) else tools
 
@@ -242,7 +256,10 @@ def _model(model: Model | str, base_url: str | None) -> Model:
     if isinstance(model, str):
         return load_model(model, base_url=base_url)
     if not hasattr(model, "stream"):
-        raise BadSetting(f"model must be a name such as anthropic:…, or a Model, not {model!r}.")
+        raise BadSetting(
+            f"model must be a name such as anthropic:…, or a Model, not {model!r}.",
+            hint="" if isinstance(model, type) or not callable(model) else "Write ScriptedModel(function).",
+        )
     if isinstance(model, type):
         raise BadSetting(
             f"model must be a Model, not the class {model.__name__}.",

@@ -6,6 +6,7 @@ A provider's library is loaded only when it is used; if it is not installed, tha
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from operator import attrgetter
 
 from farhand import models
@@ -30,6 +31,11 @@ def load_model(name: str, *, base_url: str | None = None) -> Model:
     """
     provider, _, rest = name.partition(":")
     if provider not in PROVIDERS or not rest:
+        near = get_close_matches(provider, PROVIDERS, n=1, cutoff=0.75)
+        if near and rest:
+            raise BadSetting(
+                f"There is no model '{one_line(name)}'; did you mean `{near[0]}:{one_line(rest)}`?"
+            )
         known = ", ".join(f"{each}:…" for each in sorted(PROVIDERS))
         raise BadSetting(f"There is no model '{one_line(name)}'.", hint=f"Known: {known}.")
     make: Callable[..., Model] = attrgetter(PROVIDERS[provider])(models)

@@ -54,6 +54,17 @@ async def test_what_is_no_result_is_refused_and_the_call_stays_open(brought: Any
     assert done.text == "Done."
 
 
+# Any: what a program without a type checker may hand in
+@pytest.mark.parametrize(
+    "results", [("call_1", Success("yes")), {"call_1": "yes"}, None, [Success("yes")], [(1, 2)]]
+)
+async def test_results_without_their_call_ids_are_refused_with_an_example(results: Any) -> None:
+    async with asks("open_url", url="https://example.org") as agent:
+        await agent.run("hi", thread="t")
+        with pytest.raises(Misuse, match=r"results must be pairs .* \[\(call_id, Success"):
+            await agent.answer("t", results)
+
+
 async def test_a_result_before_its_approval_is_told_that_it_needs_one() -> None:
     async with asks("delete_file", path="a") as agent:
         pause = await agent.run("hi", thread="t")
@@ -116,6 +127,19 @@ def test_a_setting_of_the_wrong_kind_is_refused_at_once(setting: dict[str, Any])
 def test_a_model_that_is_none_is_refused_at_once(model: Any) -> None:
     with pytest.raises(BadSetting, match="model must be"):
         Agent(model)
+
+
+def test_a_function_as_model_is_told_to_be_a_script() -> None:
+    model: Any = lambda moment: "hi"  # noqa: E731 - what a user writes
+    with pytest.raises(BadSetting, match=r"model must be .* Write ScriptedModel\(function\)\."):
+        Agent(model)
+
+
+def test_a_misspelled_provider_is_answered_with_the_right_one() -> None:
+    with pytest.raises(
+        BadSetting, match=r"There is no model 'antropic:claude'; did you mean `anthropic:claude`\?"
+    ):
+        Agent("antropic:claude")
 
 
 @pytest.mark.parametrize("tools", [None, 5, "delete_file", ["delete_file"]])
