@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 from farhand import App, Toolbox, create_app
 
@@ -18,6 +19,7 @@ def pay(amount: int) -> str:
         amount: In euros.
     """
     paid.append(amount)
+    sys.stdout.write(f"the tool ran: paid {amount} euros\n")
     return f"paid {amount} euros"
 
 
@@ -30,6 +32,7 @@ async def approve_next(hands: App) -> None:
         # the loop opens the call when its model requests it
         while not (waiting := await hands.open_calls()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
+    sys.stdout.write(f"a person approves: {waiting[0].tool} {waiting[0].input}\n")
     approval_id = waiting[0].approval_id
     assert approval_id is not None
     assert await hands.approve(approval_id)

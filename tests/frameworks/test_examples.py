@@ -33,6 +33,10 @@ def test_an_example_runs_and_shows_what_it_asserts(name: str) -> None:
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines()[-2:] == [
+        "a person approves: pay {'amount': 3}",
+        "the tool ran: paid 3 euros",
+    ]
 
 
 @requirement("bridges:five-lines")
