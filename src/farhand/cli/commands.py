@@ -200,7 +200,7 @@ def runs(
     *,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100, help="How many chats to list.")] = 20,
 ) -> None:
-    """List your chats with the state of their last run, newest first."""
+    """List your chats, newest first, with the state and start of their last run."""
     from farhand.cli.remote import requests
 
     requests.list_runs(server, limit=limit)

@@ -90,7 +90,7 @@ def list_runs(server: ServerOptions, *, limit: int) -> None:
         )
         for each in listed["threads"]
     ]
-    print_table(rows, columns=("chat", "state", "open", "updated", "title"), nothing="There are no chats.")
+    print_table(rows, columns=("chat", "state", "open", "started", "title"), nothing="There are no chats.")
 
 
 def list_waiting(server: ServerOptions) -> None:

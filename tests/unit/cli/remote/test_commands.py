@@ -234,6 +234,7 @@ async def test_runs_are_listed_newest_first(house: House) -> None:
         message = {"id": "m1", "role": "user", "parts": [{"type": "text", "text": f"hello {thread}"}]}
         await house.server.http.post("/api/chat", json={"id": thread, "messages": [message]})
     result = await house.farhand("runs")
+    assert result.out.split()[:5] == ["chat", "state", "open", "started", "title"]
     assert [line.split()[0] for line in result.out.splitlines()[2:]] == ["t2", "t1"]
     assert "hello t1" in result.out
     assert len((await house.farhand("runs", "--limit", "1", "--json")).json["threads"]) == 1
