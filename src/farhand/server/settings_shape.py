@@ -94,7 +94,7 @@ class _Plain(BaseModel):
 
     host: str = Field("127.0.0.1", min_length=1)
     port: _Port = 8787
-    store: str | None = None
+    store: str | None = Field(None, min_length=1)
     model: str | None = None
     token: str | None = None
     open: bool = False

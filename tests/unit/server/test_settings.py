@@ -181,6 +181,7 @@ def test_an_invalid_setting_of_theirs_is_one_sentence(said: str, answer: str, no
         ({"hold_for": "-1"}, "--hold-for: expected at least 0, got '-1'."),
         ({"hold_for": "inf"}, "--hold-for: expected at most 316224000, got 'inf'."),
         ({"host": ""}, "--host: expected some text, got ''."),
+        ({"store": ""}, "--store: expected some text, got ''."),
     ],
 )
 def test_a_bad_argument_names_its_option(arguments: dict[str, object], answer: str) -> None:
