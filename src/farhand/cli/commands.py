@@ -238,8 +238,8 @@ def list_waiting(server: ServerOptions) -> None:
 def answer(
     call_id: Annotated[str, typer.Argument(help="The call.")],
     output: Annotated[
-        str, typer.Argument(help="""The output, as JSON. A text needs its quotes: '"yes"'.""")
-    ] = "null",
+        str | None, typer.Argument(help="""The output, as JSON. A text needs its quotes: '"yes"'.""")
+    ] = None,
     *,
     server: ServerOptions,
     error: Annotated[

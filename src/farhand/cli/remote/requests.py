@@ -109,8 +109,11 @@ def list_waiting(server: ServerOptions) -> None:
     print_table(rows, columns=("id", "waits for", "tool", "input"), nothing="Nothing is waiting.")
 
 
-def answer(call_id: str, server: ServerOptions, *, output: str, error: str | None) -> None:
-    if error is None:
+def answer(call_id: str, server: ServerOptions, *, output: str | None, error: str | None) -> None:
+    # a result cannot be taken back, so a forgotten one is not guessed
+    if (output is None) == (error is None):
+        raise BadSetting("Give an output or --error.", hint="The output of a tool without one is null.")
+    if output is not None:
         # people answer with a text, which is JSON only in double quotes
         parsed = parse_argument(output, "The output", example="""'"yes"' or '{"name": "value"}'""")
         body = {"toolCallId": call_id, "status": "success", "output": parsed}

@@ -202,6 +202,15 @@ async def test_what_can_not_be_asked_is_one_line_and_code_2(
     assert result.err.count("farhand: error:") == 1
 
 
+@pytest.mark.parametrize("arguments", [(), ("1", "--error", "broken")], ids=["neither", "both"])
+async def test_an_answer_is_an_output_or_an_error(house: House, arguments: tuple[str, ...]) -> None:
+    result = await house.farhand("inbox", "answer", "call_1", *arguments)
+    assert result.code == 2
+    assert (
+        result.err == "farhand: error: Give an output or --error. The output of a tool without one is null.\n"
+    )
+
+
 async def test_an_answer_that_is_not_quoted_twice_is_told_how(house: House) -> None:
     result = await house.farhand("inbox", "answer", "call_1", "yes")
     assert (result.code, result.err.count("\n")) == (2, 1)
