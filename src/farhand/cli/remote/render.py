@@ -144,10 +144,8 @@ def show_progress(tool: str, to: RemoteServer, request_id: str) -> Iterator[None
 
 def _listen(to: RemoteServer, tool: str, request_id: str, show: Callable[[str], None]) -> threading.Event:
     """Returns once the server streams events, or refuses to; then there is only the spinner. The event is
-    clear while more reports may arrive."""
+    set once the end of the call has arrived; never for an answer that was stored before."""
     ready, all_shown = threading.Event(), threading.Event()
-    # of an answer that was stored before, there are no events
-    all_shown.set()
     reporting: set[object] = set()
 
     def read(event: dict[str, object]) -> None:
@@ -155,8 +153,6 @@ def _listen(to: RemoteServer, tool: str, request_id: str, show: Callable[[str], 
         if kind == "call-progressed" and event.get("requestId") == request_id:
             reporting.add(call_id)
             show(printable_text(str(event.get("text"))))
-        elif kind == "call-opened" and same_tool:
-            all_shown.clear()
         # only a report names the request: without one, calls of the tool look alike
         elif kind == "call-settled" and (call_id in reporting if reporting else same_tool):
             all_shown.set()

@@ -411,17 +411,16 @@ async def test_what_a_tool_says_of_its_progress_is_shown_while_one_waits(house: 
 
 
 class LateEvents(RemoteServer):
-    """The report and the end of the call arrive after its answer."""
+    """All events of the call arrive after its answer."""
 
     def __init__(self) -> None:
         super().__init__("http://127.0.0.1:1", None)
-        self.opened, self.answered = threading.Event(), threading.Event()
+        self.answered = threading.Event()
 
     def events(self) -> Iterator[dict[str, object]]:
         yield {}
-        yield {"type": "call-opened", "callId": "call_1", "tool": "slow"}
-        self.opened.set()
         self.answered.wait()
+        yield {"type": "call-opened", "callId": "call_1", "tool": "slow"}
         yield {"type": "call-settled", "callId": "call_2", "tool": "other"}
         yield {"type": "call-progressed", "callId": "call_1", "requestId": "cli_1", "text": "half of it"}
         yield {"type": "call-settled", "callId": "call_1", "tool": "slow"}
@@ -432,7 +431,6 @@ def test_a_report_that_arrives_after_the_answer_is_shown_in_a_pipe(
 ) -> None:
     server = LateEvents()
     with show_progress("slow", server, "cli_1"):
-        server.opened.wait()
         server.answered.set()
     assert capsys.readouterr().err == "farhand: waiting for slow …\nfarhand: slow: half of it\n"
 
