@@ -35,6 +35,23 @@ async def test_a_question_is_asked_and_answered_with_keys_alone(guest: Visitor) 
     await guest.sees("Noodles, then. Enjoy.")
 
 
+async def test_the_way_from_the_message_box_to_a_text_card_leads_to_its_field_and_not_to_skip(player: Visitor) -> None:
+    await player.asks('ask_text {"question": "Your name?"}')
+    await expect(player.card("Your name?").get_by_role("textbox")).to_be_visible()
+    await player.page.get_by_role("textbox", name="Message").focus()
+    await player.page.keyboard.press("Shift+Tab")
+    await player.page.keyboard.type("Ada")
+    await player.page.keyboard.press("Enter")
+    await player.sees('ask_text brought "Ada".')
+    await player.asks('send_report {"to": "ada", "copies": 1}')
+    await player.card("Send report?").get_by_role("button", name="Deny").click()
+    reason = player.card("Send report?").get_by_role("textbox")
+    await expect(reason).to_be_focused()
+    await player.page.get_by_role("textbox", name="Message").focus()
+    await player.page.keyboard.press("Shift+Tab")
+    await expect(reason).not_to_be_focused()
+
+
 async def test_the_focus_goes_from_card_to_card_as_they_are_answered(guest: Visitor) -> None:
     await guest.tries("Two things at once")
     name = guest.card("What shall I call you?").get_by_role("textbox")

@@ -82,6 +82,10 @@ export function Composer({ talk, drafts, place }: ComposerProps): ReactNode {
     if (event.key === "Enter" && !event.shiftKey && !event.nativeEvent.isComposing) {
       event.preventDefault();
       send();
+    } else if (event.key === "Tab" && event.shiftKey && needsAnswers) {
+      const field = fieldAbove();
+      field?.focus();
+      field && event.preventDefault();
     }
   };
   const pasted = (event: ClipboardEvent): void => {
@@ -113,6 +117,12 @@ export function Composer({ talk, drafts, place }: ComposerProps): ReactNode {
       </div>
     </form>
   );
+}
+
+/** The field of the last question. The button before this box is its Skip, which Enter would press after an answer that was typed blindly. */
+function fieldAbove(): HTMLElement | null | undefined {
+  const card = [...document.querySelectorAll('.fh-card:is([data-state="open"], [data-state="parked"])')].at(-1);
+  return card?.matches('[data-kind="approval"]') ? null : card?.querySelector<HTMLElement>(".fh-input:enabled");
 }
 
 function FileButton({ onFiles, isOff }: { onFiles: (files: Iterable<File>) => void; isOff: boolean }): ReactNode {
