@@ -35,7 +35,9 @@ async def test_a_question_is_asked_and_answered_with_keys_alone(guest: Visitor) 
     await guest.sees("Noodles, then. Enjoy.")
 
 
-async def test_the_way_from_the_message_box_to_a_text_card_leads_to_its_field_and_not_to_skip(player: Visitor) -> None:
+async def test_shift_and_tab_in_the_message_box_lead_to_the_field_of_a_question_and_not_to_skip(
+    player: Visitor,
+) -> None:
     await player.asks('ask_text {"question": "Your name?"}')
     await expect(player.card("Your name?").get_by_role("textbox")).to_be_visible()
     await player.page.get_by_role("textbox", name="Message").focus()
