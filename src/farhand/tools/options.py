@@ -75,7 +75,7 @@ def check_tool_name(name: object) -> str:
         return name
     raise BadTool(
         f"`{shorten(str(name))}` is not a valid name for a tool.",
-        hint="Use 1 to 64 letters, digits, `_` or `-`; `@tool(name=…)` sets another name.",
+        hint="Use 1 to 64 letters, digits, `_` or `-`.",
     )
 
 
