@@ -121,25 +121,20 @@ LAST_REPORT_WITHIN_SEC = 1.0
 def show_progress(tool: str, to: RemoteServer, request_id: str) -> Iterator[None]:
     """Shows a spinner until the answer arrives. In a pipe, prints one line for each progress report."""
     console = Console(stderr=True)
+    if not console.is_terminal:
+        _write(f"waiting for {tool} …")
+        all_shown = _listen(to, tool, request_id, lambda text: _write(f"{tool}: {text}"))
+        yield
+        # the answer has a connection of its own, and may arrive before the last report
+        all_shown.wait(LAST_REPORT_WITHIN_SEC)
+        return
     # the texts of a tool are not markup
     words = TextColumn("waiting for {task.description}", markup=False)
     columns = (SpinnerColumn(), words, TimeElapsedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         line = progress.add_task(tool)
-
-        def show(text: str) -> None:
-            if console.is_terminal:
-                progress.update(line, description=f"{tool}: {text}")
-            else:
-                _write(f"{tool}: {text}")
-
-        if not console.is_terminal:
-            _write(f"waiting for {tool} …")
-        all_shown = _listen(to, tool, request_id, show)
+        _listen(to, tool, request_id, lambda text: progress.update(line, description=f"{tool}: {text}"))
         yield
-        if not console.is_terminal:
-            # the answer has a connection of its own, and may arrive before the last report
-            all_shown.wait(LAST_REPORT_WITHIN_SEC)
 
 
 def _listen(to: RemoteServer, tool: str, request_id: str, show: Callable[[str], None]) -> threading.Event:
