@@ -51,7 +51,11 @@ class Database:
         return stage
 
     async def copy(self) -> None:
-        await self._execute(*(f"CREATE TABLE copy_of_{name} AS TABLE {name}" for name in TABLES))
+        await self._execute(
+            # as at one moment: an append between two of the copies would make them contradict each other
+            "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            *(f"CREATE TABLE copy_of_{name} AS TABLE {name}" for name in TABLES),
+        )
 
     async def go_back(self) -> None:
         """To the copy, as a failover does: every session ends."""
