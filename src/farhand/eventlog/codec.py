@@ -99,16 +99,17 @@ def encode_snapshot(thread: ThreadState) -> bytes:
     return _encoder.encode(thread)
 
 
-def fold_loaded(owner: Owner, thread_id: str, loaded: Loaded) -> ThreadState:
-    """Folds a snapshot and the rows after it into a state."""
+def fold_loaded(
+    owner: Owner, thread_id: str, loaded: Loaded, bodies: Iterable[Body] | None = None
+) -> ThreadState:
+    """Folds a snapshot and the rows after it into a state; `bodies` are those rows, if they are decoded."""
     thread = ThreadState(owner=owner, thread_id=thread_id)
     if loaded.snapshot is not None:
         try:
             thread = _snapshot.decode(loaded.snapshot)
         except _BAD as error:
             raise Unreadable(f"The snapshot of a thread cannot be read: {error}") from None
-    for row in loaded.rows:
-        body = decode_body(row)
+    for row, body in zip(loaded.rows, bodies or map(decode_body, loaded.rows), strict=True):
         thread.format = max(thread.format, body.format)
         try:
             fold_append(thread, body.events, row.at)

@@ -13,7 +13,7 @@ from farhand.core.position import Entry
 from farhand.core.principal import Owner
 from farhand.core.run import Run
 from farhand.core.state import ThreadState
-from farhand.eventlog.codec import FORMAT, decode_body
+from farhand.eventlog.codec import FORMAT, Body
 from farhand.store.base import Row
 
 Key: TypeAlias = tuple[Owner, str]
@@ -69,16 +69,16 @@ class CachedThread:
         is_large = self.tail_size >= SNAPSHOT_BYTES and self.tail_size >= self.snapshot_size
         return is_large and self.state.format <= FORMAT
 
-    def keep_rows(self, rows: Sequence[Row]) -> None:
+    def keep_rows(self, rows: Sequence[Row], bodies: Sequence[Body]) -> None:
         """Keeps the rows of an active run after the thread was loaded, if all of them were loaded."""
         run = self.state.active_run
         if run is None:
             return
-        own = [row for row in rows if row.version > run.since]
+        own = [(row.at, body) for row, body in zip(rows, bodies, strict=True) if row.version > run.since]
         if len(own) == self.state.version - run.since <= ROWS_KEPT:
             self.rows_after = run.since
-            self.rows = [decode_body(row).entries(row.at) for row in own]
-            self.rows_at = own[0].at if own else 0.0
+            self.rows = [body.entries(at) for at, body in own]
+            self.rows_at = own[0][0] if own else 0.0
 
     def grow(
         self, entries: dict[str, list[Entry]], size: int, *, at: float, snapshot: bytes | None = None

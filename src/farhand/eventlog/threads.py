@@ -447,11 +447,12 @@ class Threads:
                 del self._newest_load[key]
         if not is_newest:
             return
-        state = fold_loaded(owner, thread_id, loaded)
+        bodies = [decode_body(row) for row in loaded.rows]
+        state = fold_loaded(owner, thread_id, loaded, bodies)
         tail = sum(len(row.body) for row in loaded.rows)
         cached = CachedThread(key, state, snapshot_size=len(loaded.snapshot or b""), tail_size=tail)
         cached.last_at = loaded.last_at
-        cached.keep_rows(loaded.rows)
+        cached.keep_rows(loaded.rows, bodies)
         self._cache.put(cached)
         self.on_loaded(state)
 
