@@ -9,6 +9,9 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+MAX_EVENT = 32 * 1024 * 1024
+"""Bytes of one event, at most. The largest that providers send hold a whole answer with its pictures."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\r|\n")
 
@@ -26,12 +29,13 @@ class SseReader:
     def __init__(self) -> None:
         self._is_first_line = True
         self._after_cr = False
+        self._size = 0
         self._line: list[bytes] = []
         self._name = b""
         self._data: list[bytes] = []
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that this chunk completes."""
+        """The events that this chunk completes. Raises `ValueError` for an event without an end."""
         if not chunk:
             return []
         if self._after_cr and chunk.startswith(b"\n"):
@@ -40,11 +44,15 @@ class SseReader:
         *ends, rest = _LINE_END.split(chunk)
         events = []
         for end in ends:
+            self._size += len(end)
             self._line.append(end)
             event = self._end_line()
             if event is not None:
                 events.append(event)
         self._line.append(rest)
+        self._size += len(rest)
+        if self._size > MAX_EVENT:
+            raise ValueError(f"an event exceeds {MAX_EVENT} bytes")
         return events
 
     def end(self) -> SseEvent | None:
@@ -67,7 +75,7 @@ class SseReader:
         return None
 
     def _dispatch(self) -> SseEvent | None:
-        name, data = self._name, self._data
+        name, data, self._size = self._name, self._data, 0
         # browsers skip events without data; here an `error` counts even without a message
         if not data and not name:
             return None

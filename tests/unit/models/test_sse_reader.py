@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from farhand.models import sse_reader
 from farhand.models.sse_reader import SseEvent, SseReader
 from farhand.wire.sse import parse
 
@@ -69,6 +70,22 @@ def test_a_byte_order_mark_counts_at_the_start_alone() -> None:
         SseEvent(b"", b"1"),
         SseEvent(b"", b"3"),
     ]
+
+
+@pytest.mark.parametrize("endless", [b"data: " + b"x" * 100, b"data: x\n" * 20, b"data: x\n:" * 20])
+def test_an_event_that_never_ends_is_refused(endless: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse_reader, "MAX_EVENT", 80)
+    reader = SseReader()
+    assert len(reader.feed(b"data: a\n\n" * 100)) == 100
+    with pytest.raises(ValueError, match="80 bytes"):
+        reader.feed(endless)
+
+
+def test_comments_that_keep_a_stream_open_add_up_to_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse_reader, "MAX_EVENT", 80)
+    reader = SseReader()
+    for _ in range(100):
+        assert reader.feed(b": still here\n\n") == []
 
 
 LINES = st.sampled_from(["data: x", "data:y", "data", ":c", "event: e", "event:", "", "", "id: 1", "dat: z"])
