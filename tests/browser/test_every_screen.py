@@ -204,6 +204,30 @@ async def test_the_inspector(street: FarhandProcess, visitors: Visitors) -> None
     await is_fine(page, "no such run")
 
 
+async def test_lists_scroll_and_the_page_around_them_does_not(
+    street: FarhandProcess, visitors: Visitors
+) -> None:
+    """Though every row has words for screen readers, which are placed absolutely."""
+    guest = await visitors.at(street)
+    page = guest.page
+    await page.set_viewport_size({"width": 1326, "height": 330})
+    for address in ("/", "/#/inbox", "/_farhand"):
+        await page.goto(f"{street.url}{address}")
+        await expect(page.get_by_role("link", name="The street lamp").first).to_be_visible()
+        await _stays(page, address)
+    await page.get_by_role("link", name="The street lamp").first.click()
+    await expect(page.get_by_role("heading", name="The street lamp")).to_be_visible()
+    await _stays(page, "run")
+    await page.goto(f"{street.url}/")
+    await page.get_by_role("link", name="The street lamp").first.click()
+    await expect(guest.main.get_by_text("The street lamp").first).to_be_visible()
+    await _stays(page, "chat")
+
+
+async def _stays(page: Page, screen: str) -> None:
+    assert await page.evaluate("document.documentElement.scrollHeight - innerHeight") <= 0, screen
+
+
 async def test_an_inspector_without_runs(unused: FarhandProcess, visitors: Visitors) -> None:
     guest = await visitors.at(unused)
     await guest.page.goto(f"{unused.url}/_farhand")

@@ -56,7 +56,7 @@ export function ChatView({ id, title, prompt, onPromptSent, tools, isNew, onBegu
   return (
     <>
       <TopBar title={title || (isEmpty ? words.newChat : talk.isUnknown ? words.noSuchChat : talk.title || words.newChat)} talk={talk} onMenu={onMenu} />
-      <div data-scrolls className="min-h-0 flex-1 overflow-y-auto">
+      <div data-scrolls className="relative min-h-0 flex-1 overflow-y-auto">
         {isEmpty && talk.isLoaded ? <Welcome onStarter={onStarter} /> : talk.isUnknown ? <NoSuchChat /> : <Suspense><Talk talk={talk} /></Suspense>}
       </div>
       {!talk.isUnknown && (

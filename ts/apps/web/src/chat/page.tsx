@@ -79,7 +79,7 @@ function Columns({ about }: { about: About | undefined }): ReactNode {
         {route.view === "inbox" ? (
           <>
             <TopBar title={words.inbox} onMenu={() => setMenuOpen(true)} />
-            <div data-scrolls className="min-h-0 flex-1 overflow-y-auto"><Suspense><Inbox calls={lists.inbox} isLoaded={lists.isLoaded} /></Suspense></div>
+            <div data-scrolls className="relative min-h-0 flex-1 overflow-y-auto"><Suspense><Inbox calls={lists.inbox} isLoaded={lists.isLoaded} /></Suspense></div>
           </>
         ) : (
           <Suspense fallback={<TopBar title="" onMenu={() => setMenuOpen(true)} />}><ChatView key={id} id={id} title={title} prompt={draft.id === id ? draft.prompt : undefined} onPromptSent={onPromptSent} tools={tools} isNew={route.view === "new"} onBegun={() => begin()} onStarter={onStarter} onMenu={() => setMenuOpen(true)} /></Suspense>

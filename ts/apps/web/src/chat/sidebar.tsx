@@ -50,7 +50,7 @@ export function Sidebar({ route, lists, starters, onStarter }: SidebarProps): Re
           <input type="search" value={query} aria-label={words.searchChats} placeholder={words.searchChats} onChange={(event) => setQuery(event.target.value)} className="min-h-8 w-full min-w-0 bg-transparent outline-none placeholder:text-muted" />
         </label>
       )}
-      <div className="min-h-0 flex-1 overflow-y-auto px-2.5 pb-4">
+      <div className="relative min-h-0 flex-1 overflow-y-auto px-2.5 pb-4">
         {groupsOf(rows, new Date(), words).map(([name, each]) => (
           <Group key={name} name={name}>
             {each.map((row) => <ThreadItem key={row.id} row={row} isHere={route.view === "chat" && route.id === row.id} isWaiting={waiting.has(row.id)} lists={lists} />)}

@@ -15,7 +15,7 @@ export function EventLines({ events, isFollowing }: { events: readonly Inspected
     }
   }, [last, isFollowing, open]);
   return (
-    <ol ref={list} tabIndex={0} aria-label="Events" className="m-0 max-h-[280px] list-none overflow-y-auto p-0 py-1.5">
+    <ol ref={list} tabIndex={0} aria-label="Events" className="relative m-0 max-h-[280px] list-none overflow-y-auto p-0 py-1.5">
       {events.map((event) => <EventLine key={event.seq} event={event} isOpen={open === event.seq} onToggle={() => setOpen((before) => (before === event.seq ? undefined : event.seq))} />)}
     </ol>
   );

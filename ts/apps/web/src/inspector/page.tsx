@@ -76,7 +76,7 @@ function Other({ tab }: { tab: Exclude<Tab, "runs"> }): ReactNode {
   const views = { inbox: InboxView, clients: ClientsView, tools: ToolsView, events: EventsView };
   const View = views[tab];
   return (
-    <main className="min-h-0 flex-1 overflow-y-auto">
+    <main className="relative min-h-0 flex-1 overflow-y-auto">
       <div className={`mx-auto flex flex-col gap-4 px-4 py-6 ${tab === "inbox" ? "max-w-[660px]" : "max-w-[860px]"}`}>
         <h1 className="m-0 text-[17px] font-semibold">{LOOKS[tab].words}</h1>
         <View />
@@ -123,12 +123,12 @@ function RunAndCall({ runId, callId }: { runId: string | undefined; callId: stri
   const nothing = <Nothing icon={ChartNoAxesGantt}>{callId === undefined ? "Select a run to see where its time went." : "Started outside a chat: this call was made by a program."}</Nothing>;
   return (
     <>
-      <main className={`min-h-0 min-w-0 flex-1 overflow-y-auto ${runId === undefined && callId === undefined ? "max-[760px]:sr-only" : ""}`}>
+      <main className={`relative min-h-0 min-w-0 flex-1 overflow-y-auto ${runId === undefined && callId === undefined ? "max-[760px]:sr-only" : ""}`}>
         {shown === undefined && <h1 className="sr-only">Runs</h1>}
         {shown !== undefined ? <RunView shown={shown} callId={callId} replay={replay} /> : runId === undefined ? nothing : <div className="p-4"><AllRuns /><Missing answer={answer} icon={ChartNoAxesGantt} /></div>}
       </main>
       {callId !== undefined && (
-        <div className="min-h-0 w-[378px] shrink-0 overflow-y-auto border-l border-line bg-surface max-[1100px]:fixed max-[1100px]:top-[50px] max-[1100px]:right-0 max-[1100px]:bottom-0 max-[1100px]:z-20 max-[1100px]:w-[min(100%,420px)] max-[1100px]:shadow-soft">
+        <div className="relative min-h-0 w-[378px] shrink-0 overflow-y-auto border-l border-line bg-surface max-[1100px]:fixed max-[1100px]:top-[50px] max-[1100px]:right-0 max-[1100px]:bottom-0 max-[1100px]:z-20 max-[1100px]:w-[min(100%,420px)] max-[1100px]:shadow-soft">
           <CallPanel key={callId} callId={callId} back={back} replay={replay} />
         </div>
       )}

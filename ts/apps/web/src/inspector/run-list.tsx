@@ -28,7 +28,7 @@ export function RunList({ chosen }: { chosen: string | undefined }): ReactNode {
           </select>
         </label>
       </div>
-      <div className="min-h-0 flex-1 overflow-y-auto px-2 pb-4">
+      <div className="relative min-h-0 flex-1 overflow-y-auto px-2 pb-4">
         <Rows key={quiet} answer={answer} search={quiet} chosen={chosen} hasWords={words !== "" || state !== ""} />
       </div>
     </nav>
