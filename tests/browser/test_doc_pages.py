@@ -419,6 +419,8 @@ async def test_react_a_thread_follows_its_end_and_leaves_alone_who_has_scrolled_
         await page.set_viewport_size({"width": 390, "height": 500})
         await expect(page.get_by_role("button", name="Rather not")).to_be_in_viewport()
         await page.wait_for_function(AT_ITS_END)
+        # the messages scroll, and the page around them does not
+        assert await page.evaluate("document.documentElement.scrollHeight - innerHeight") <= 0
 
 
 AT_ITS_END = """() => {
