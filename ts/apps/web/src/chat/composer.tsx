@@ -106,7 +106,6 @@ export function Composer({ talk, drafts, place }: ComposerProps): ReactNode {
           placeholder={needsAnswers ? words.answerAbove : words.placeholder}
           className="field-sizing-content max-h-40 min-h-8 flex-1 resize-none bg-transparent py-1.5 outline-none placeholder:text-muted"
         />
-        {isDue && <span role="status" className="self-center text-xs text-muted">{words.sentLater}</span>}
         {isBusy ? (
           <button type="button" className={PLAIN} onClick={talk.stop} disabled={talk.isStopping}><Square size={12} aria-hidden="true" /> {words.stop}</button>
         ) : (
@@ -115,6 +114,7 @@ export function Composer({ talk, drafts, place }: ComposerProps): ReactNode {
           </button>
         )}
       </div>
+      {isDue && <p role="status" className="px-2 pt-1 text-right text-xs text-muted">{words.sentLater}</p>}
     </form>
   );
 }
