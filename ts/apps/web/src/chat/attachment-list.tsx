@@ -1,6 +1,7 @@
 // The files of the next message, with their upload progress. Loaded with the first file.
 import { FileText, X } from "lucide-react";
 import type { ReactNode } from "react";
+import { BASE } from "../base.ts";
 import type { Attachments } from "./attachments.ts";
 import type { Attachment } from "./drafts.ts";
 import { fill, useWords } from "./words.ts";
@@ -19,7 +20,7 @@ function Chip({ file, onRemove }: { file: Attachment; onRemove: () => void }): R
       <FileText size={14} className="shrink-0" aria-hidden="true" />
       <span className="max-w-44 truncate">{file.name}</span>
       {file.state === "uploading" && <progress max={1} value={file.share} aria-label={fill(words.uploading, { name: file.name })} className="fh-progress w-14!" />}
-      {file.state === "failed" && <span role="alert" className="text-xs">{file.reason}</span>}
+      {file.state === "failed" && <span role="alert" className="text-xs">{file.reason}{file.code && <> <a className="font-mono underline underline-offset-2" href={`${BASE}/errors/${file.code}`} target="_blank" rel="noopener">{file.code}</a></>}</span>}
       <button type="button" aria-label={fill(words.removeFile, { name: file.name })} className="grid size-6 place-items-center rounded-md hover:bg-sunken" onClick={onRemove}><X size={13} aria-hidden="true" /></button>
     </span>
   );
