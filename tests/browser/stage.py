@@ -206,6 +206,19 @@ def count_rows(table: str) -> list[dict[str, int]]:
     raise NotImplementedError
 
 
+@tool(executor="frontend")
+def stretch(minutes: int) -> None:
+    """Ask the user to stretch: nothing comes back.
+
+    Args:
+        minutes: How long.
+
+    Returns:
+        Nothing.
+    """
+    raise NotImplementedError
+
+
 def play(moment: Moment) -> Step | AsyncGenerator[Step, None]:
     steps = moment.text.split("\n---\n")
     if moment.steps >= len(steps):
@@ -263,7 +276,7 @@ async def gate(name: str) -> None:
 agent = Agent(
     model=ScriptedModel(play),
     tools=[send_report, send_parcel, set_prices, print_report, file_claim, bake, interview],
-    frontend_tools=[*FRONTEND_TOOLS, choose, approve_plan, count_rows],
+    frontend_tools=[*FRONTEND_TOOLS, choose, approve_plan, count_rows, stretch],
     title="The stage",
     welcome="It plays whatever it is told to.",
     starters=[
