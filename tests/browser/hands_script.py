@@ -61,9 +61,11 @@ async def _serve(hands: App, port: int, what: str) -> None:
             case "open":
                 await _call(hands, "open_url", {"url": "https://example.org/"}, "page-7")
             case "count":
-                await _offered(hands)
+                await _offered(hands, "in life")
                 await _call(hands, COUNT, {"wait": True}, "count-1")
-                await _offered(hands)
+                # the reloaded page withdraws its tool and offers it again, at another worker: this one may
+                # list the withdrawn tool for a moment, and its calls fail
+                await _offered(hands, "in life 2")
                 await _call(hands, COUNT, {"wait": False}, "count-2")
             case _:
                 pass
@@ -74,9 +76,9 @@ async def _call(hands: App, tool: str, input: dict[str, object], key: str) -> No
     say(msgspec.json.encode(outcome).decode())
 
 
-async def _offered(hands: App) -> None:
-    """Until the page is there."""
-    while COUNT not in [tool.name for tool in hands.tools(ADA)]:  # noqa: ASYNC110
+async def _offered(hands: App, words: str) -> None:
+    """Until the page is there, and describes its tool with these words."""
+    while not any(tool.name == COUNT and words in tool.description for tool in hands.tools(ADA)):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
 
 

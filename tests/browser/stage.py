@@ -3,8 +3,8 @@
 A message is a list of steps, separated by `---`; each line of a step is a call: the tool's name and its input
 as JSON. A line that begins with `slowly` is written a word at a time. A step `tell NAME` is text that stops
 in the middle, at the gate of that name; `think NAME` does so before its text, in thought; `write` writes the
-rest of its step. When all steps are played, the model says what came back. Tools on
-the server note what they did in the room that TEST_ROOM names.
+rest of its step. "Please ask me again." makes it ask for a text. When all steps are played, the model says
+what came back. Tools on the server note what they did in the room that TEST_ROOM names.
 """
 
 from __future__ import annotations
@@ -206,6 +206,19 @@ def count_rows(table: str) -> list[dict[str, int]]:
     raise NotImplementedError
 
 
+@tool(executor="frontend")
+def stretch(minutes: int) -> None:
+    """Ask the user to stretch: nothing comes back.
+
+    Args:
+        minutes: How long.
+
+    Returns:
+        Nothing.
+    """
+    raise NotImplementedError
+
+
 def play(moment: Moment) -> Step | AsyncGenerator[Step, None]:
     steps = moment.text.split("\n---\n")
     if moment.steps >= len(steps):
@@ -217,6 +230,9 @@ def play(moment: Moment) -> Step | AsyncGenerator[Step, None]:
         return think(rest)
     if verb == "write":
         return Say(rest)
+    if moment.text == "Please ask me again.":
+        # a model may ask in other words
+        return Ask("ask_text", {"question": "Which one was it?"})
     return [call for line in steps[moment.steps].splitlines() for call in calls(line)]
 
 
@@ -260,7 +276,7 @@ async def gate(name: str) -> None:
 agent = Agent(
     model=ScriptedModel(play),
     tools=[send_report, send_parcel, set_prices, print_report, file_claim, bake, interview],
-    frontend_tools=[*FRONTEND_TOOLS, choose, approve_plan, count_rows],
+    frontend_tools=[*FRONTEND_TOOLS, choose, approve_plan, count_rows, stretch],
     title="The stage",
     welcome="It plays whatever it is told to.",
     starters=[

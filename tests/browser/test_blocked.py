@@ -78,7 +78,7 @@ async def test_a_file_over_the_limit_is_not_sent_at_all(guest: Visitor) -> None:
     guest.page.on("request", lambda request: sent.append(request.url))
     large = FilePayload(name="film.zip", mimeType="application/zip", buffer=bytes(TOO_LARGE))
     await guest.cards.locator("input[type=file]").set_input_files(large)
-    await expect(guest.cards.get_by_role("alert")).to_have_text("film.zip is larger than 10 MB.")
+    await expect(guest.cards.get_by_role("alert")).to_have_text("film.zip is larger than 10 MB. too_large")
     assert not any("/api/files" in url for url in sent)
     await expect(guest.main.get_by_role("button", name="Choose a file")).to_be_enabled()
 
@@ -87,9 +87,13 @@ async def test_a_kind_of_file_that_the_server_refuses_is_reported_on_the_card(gu
     await guest.tries("Pick a file")
     film = FilePayload(name="film.mp4", mimeType="video/mp4", buffer=b"a film")
     await guest.cards.locator("input[type=file]").set_input_files(film)
-    await expect(guest.cards.get_by_role("alert")).to_have_text(
-        "The server does not accept this type of file."
-    )
+    alert = guest.cards.get_by_role("alert")
+    await expect(alert).to_contain_text("Files of type 'video/mp4' are not accepted. Accepted types: image/*")
+    # the page behind the code is the server's own
+    async with guest.page.context.expect_page() as opening:
+        await alert.get_by_role("link", name="wrong_type").click()
+    explained = (await opening.value).get_by_text("a file of a type that the message names")
+    await expect(explained).to_be_visible()
     guest.forgives("415")
     text = FilePayload(name="page.txt", mimeType="text/plain", buffer=b"words")
     await guest.cards.locator("input[type=file]").set_input_files(text)

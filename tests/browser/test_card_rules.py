@@ -46,6 +46,25 @@ async def test_an_answer_that_does_not_fit_is_told_so_and_can_be_changed(player:
     await player.sees('count_rows brought [{"rows": 3}].')
 
 
+async def test_a_tool_that_returns_nothing_wants_a_press_and_no_text(player: Visitor) -> None:
+    await player.asks('stretch {"minutes": 5}')
+    card = player.card("Stretch")
+    await expect(card.get_by_text("Press Done when it is done")).to_be_visible()
+    await expect(card.get_by_role("row", name="minutes 5")).to_be_visible()
+    await expect(card.get_by_role("textbox")).to_have_count(0)
+    await expect(card.get_by_role("button")).to_have_text(["Done", "Skip"])
+    await card.get_by_role("button", name="Done").click()
+    await player.sees("stretch brought null.")
+    await expect(player.rows.last).to_contain_text("Done")
+    # what an inbox shows is the same card
+    await player.asks('stretch {"minutes": 7}')
+    await expect(player.card("Stretch")).to_be_visible()
+    await player.page.goto(f"{player.server.url}/#/inbox")
+    card = player.main.get_by_role("group", name="Stretch").filter(has_text="7")
+    await card.get_by_role("button", name="Done").click()
+    await expect(card).to_have_count(0)
+
+
 @requirement("cards:typed")
 async def test_who_has_to_type_has_five_minutes(player: Visitor) -> None:
     await player.asks('ask_text {"question": "What is it called?"}')

@@ -51,3 +51,19 @@ async def test_a_place_that_is_being_typed_is_typed_on_after_a_reload(guest: Vis
     await guest.card("Type a place").get_by_role("textbox").fill("Newcastle")
     await guest.page.reload()
     await expect(guest.card("Type a place").get_by_role("textbox")).to_have_value("Newcastle")
+
+
+async def test_what_was_typed_too_late_is_in_the_field_once_the_person_is_asked_again(
+    player: Visitor,
+) -> None:
+    await player.asks('ask_text {"question": "What is it called?", "timeout_sec": 6}')
+    await player.card("What is it called?").get_by_role("textbox").fill("Newcastle upon Tyne")
+    await expect(player.card("Timed out").get_by_role("row", name="Newcastle upon Tyne")).to_be_visible()
+    await player.sees_state("Done")
+    await player.presses("Ask me again")
+    card = player.card("Which one was it?")
+    await expect(card.get_by_role("textbox")).to_have_value("Newcastle upon Tyne")
+    await player.page.reload()
+    await expect(card.get_by_role("textbox")).to_have_value("Newcastle upon Tyne")
+    await card.get_by_role("button", name="Send answer").click()
+    await player.sees('ask_text brought "Newcastle upon Tyne".')

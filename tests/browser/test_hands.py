@@ -44,6 +44,8 @@ OFFERED = """
 import { offer } from "@farhand/client";
 const url = new URLSearchParams(location.search).get("server") ?? "";
 const count = (): number => Number(localStorage.getItem("runs") ?? 0);
+const lives = Number(sessionStorage.getItem("lives") ?? 0) + 1;
+sessionStorage.setItem("lives", String(lives));
 const desk = offer({
   url,
   headers: { "x-api-key": "sesame" },
@@ -51,7 +53,7 @@ const desk = offer({
   graceSec: 60,
   tools: {
     count: {
-      description: "Count the times that it was run.",
+      description: `Count the times that it was run, in life ${lives}.`,
       parameters: { type: "object", properties: { wait: { type: "boolean" } }, required: ["wait"] },
       run: async ({ wait }: { wait: boolean }, { progress }) => {
         localStorage.setItem("runs", String(count() + 1));

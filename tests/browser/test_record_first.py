@@ -205,3 +205,55 @@ async def test_a_chat_has_its_title_while_it_is_loaded(player: Visitor) -> None:
     go_on.set()
     await player.sees_state("Done")
     await expect(heading).to_have_text(title)
+
+
+async def opens_while_it_hangs(visitor: Visitor, chat: str) -> None:
+    await visitor.page.goto(f"{visitor.server.url}/#/chat/{chat}")
+    await visitor.sees("The server does not answer.")
+    await expect(visitor.main.locator("[data-welcome]")).to_have_count(0)
+
+
+async def test_a_chat_says_that_the_server_hangs_and_appears_when_it_answers(player: Visitor) -> None:
+    words = fresh("hang")
+    await player.asks(f"write {words}")
+    await player.sees_state("Done")
+    chat = player.thread_id
+    await player.new_chat()
+    go_on = asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await go_on.wait()
+        await route.continue_()
+
+    await player.page.route(f"**/api/chat/{chat}", late)
+    await opens_while_it_hangs(player, chat)
+    box = player.page.get_by_role("textbox", name="Message")
+    await box.fill("typed meanwhile")
+    go_on.set()
+    await player.sees(f"write {words}")
+    await player.sees_state("Done")
+    await expect(box).to_have_value("typed meanwhile")
+    await expect(player.main.get_by_text("The server does not answer.")).to_have_count(0)
+
+
+async def test_a_chat_that_hangs_can_be_tried_again_on_a_new_connection(player: Visitor) -> None:
+    words = fresh("again")
+    await player.asks(f"write {words}")
+    await player.sees_state("Done")
+    chat = player.thread_id
+    await player.new_chat()
+    hung: list[Route] = []
+
+    async def first_hangs(route: Route) -> None:
+        if hung:
+            await route.continue_()
+        else:
+            hung.append(route)
+
+    await player.page.route(f"**/api/chat/{chat}", first_hangs)
+    await opens_while_it_hangs(player, chat)
+    # the browser's few connections are not used up by requests that nobody waits for
+    async with player.page.expect_event("requestfailed", lambda each: each.url.endswith(chat)):
+        await player.presses("Try again")
+    await player.sees(f"write {words}")
+    await player.sees_state("Done")

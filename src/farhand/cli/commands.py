@@ -238,7 +238,11 @@ def list_waiting(server: ServerOptions) -> None:
 def answer(
     call_id: Annotated[str, typer.Argument(help="The call.")],
     output: Annotated[
-        str | None, typer.Argument(help="""The output, as JSON. A text needs its quotes: '"yes"'.""")
+        str | None,
+        typer.Argument(
+            help="""The output, as JSON. A text needs its quotes: '"yes"'. """
+            "A tool that returns nothing needs none."
+        ),
     ] = None,
     *,
     server: ServerOptions,

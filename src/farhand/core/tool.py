@@ -34,6 +34,8 @@ class Tool(Struct, frozen=True, kw_only=True, dict=True):
     idempotent: bool = False
     returns_text: bool = False
     """True for a declared return type of `str`: such an output is never parsed as JSON."""
+    returns_nothing: bool = False
+    """True for a declared return type of `None`: a person only says that it is done. Any output is taken."""
     card: str | None = None
     client_id: str | None = None
     """The registered client that runs it, if any."""
@@ -56,6 +58,11 @@ class Tool(Struct, frozen=True, kw_only=True, dict=True):
         promised = (self.name, self.description, self.input_schema, self.executor, self.output_schema)
         # an attribute that most tools lack must not change the versions of the others
         return digest(promised if self.title is None else (*promised, self.title))[:32]
+
+    @property
+    def shown_output_schema(self) -> Schema | None:
+        """What pages make its card from."""
+        return {"type": "null"} if self.returns_nothing else self.output_schema
 
     @cached_property
     def is_typed(self) -> bool:

@@ -37,16 +37,19 @@ ERROR_CODES: Mapping[str, Explained] = {
         "Correct what the message names; nothing was applied.",
     ),
     "too_large": Explained(
-        "The request, or something in it, is larger than allowed.",
+        "The request, a file or something else in it is larger than allowed.",
         "Send less, or raise the limit that the message names.",
     ),
     "too_slow": Explained("The request did not arrive in time.", "Send it again over a faster connection."),
     "too_many": Explained(
-        "There were more requests, streams or runs than allowed.",
-        "Wait for the number of seconds in `Retry-After`.",
+        "There were more requests, streams, runs or files than allowed.",
+        "Wait for the number of seconds in `Retry-After`, or do what the message says.",
     ),
     "wrong_method": Explained("The address exists, but not for this method.", "Use a method from `Allow`."),
-    "wrong_type": Explained("The address does not accept this Content-Type.", "Send `application/json`."),
+    "wrong_type": Explained(
+        "The address does not accept this Content-Type, or this type of file.",
+        "Send `application/json`, or a file of a type that the message names.",
+    ),
     "unauthenticated": Explained("Nobody is signed in, or the credential is not valid.", "Sign in again."),
     "forbidden": Explained(
         "This sign-in, Host or Origin is not allowed to do this.",

@@ -78,6 +78,7 @@ def declare(function: Callable[P, R], options: NamedToolOptions) -> DeclaredTool
             known,
             output_schema=shape.output_schema,
             returns_text=shape.returns_text,
+            returns_nothing=shape.returns_nothing,
             applies_defaults=is_run_here,
             title=_title_of(known) if is_run_here else known.title,
         ),

@@ -37,6 +37,7 @@ class ToolSignature(Struct, frozen=True, kw_only=True):
     arguments: ToolArguments
     output_schema: Schema | None
     returns_text: bool
+    returns_nothing: bool
     documents_return: bool
     """True if the docstring has a `Returns:` section."""
 
@@ -52,6 +53,7 @@ def read_signature(function: Callable[..., object], name: str) -> ToolSignature:
         arguments=arguments,
         output_schema=output_schema,
         returns_text=_is_text(output_schema),
+        returns_nothing=hints.get("return", Any) is type(None),
         documents_return=doc.returns is not None,
     )
 

@@ -13,6 +13,7 @@ import pytest
 from farhand.core.tool import Executor, Schema
 from farhand.errors import BadTool, Misuse
 from farhand.tools.decorate import declare_explicitly, tool
+from farhand.tools.schema_admission import check_output
 from tests.requirement import requirement
 
 
@@ -171,6 +172,19 @@ def test_what_is_no_function_is_refused(function: Any, sentence: str) -> None:
     with pytest.raises(BadTool) as refused:
         tool(function)
     assert sentence in str(refused.value)
+
+
+def test_a_tool_that_returns_nothing_is_shown_so_to_pages_and_its_output_is_not_checked() -> None:
+    @tool(executor="frontend")
+    def stretch() -> None:
+        """Stretch.
+
+        Returns:
+            Nothing.
+        """
+
+    assert (stretch.tool.output_schema, stretch.tool.shown_output_schema) == (None, {"type": "null"})
+    assert check_output(stretch.tool, "I did") is None
 
 
 def test_a_bad_knob_is_refused_before_anything_else() -> None:

@@ -276,6 +276,13 @@ def test_the_return_annotation_becomes_the_output_schema_where_it_says_something
     assert shape.returns_text is text
 
 
+@pytest.mark.parametrize(("returns", "nothing"), [(None, True), (str | None, False), (object, False)])
+def test_only_a_declared_return_type_of_none_says_that_nothing_comes_back(
+    returns: object, nothing: bool
+) -> None:
+    assert with_hint(int, returns=returns).returns_nothing is nothing
+
+
 @requirement("tools:schema")
 def test_without_a_return_annotation_there_is_no_output_schema() -> None:
     def free(x: int):  # type: ignore[no-untyped-def]
@@ -285,7 +292,8 @@ def test_without_a_return_annotation_there_is_no_output_schema() -> None:
             x: What to do it to.
         """
 
-    assert read_signature(free, "free").output_schema is None
+    shape = read_signature(free, "free")
+    assert (shape.output_schema, shape.returns_nothing) == (None, False)
 
 
 @pytest.mark.parametrize(

@@ -110,6 +110,8 @@ def list_waiting(server: ServerOptions) -> None:
 
 
 def answer(call_id: str, server: ServerOptions, *, output: str | None, error: str | None) -> None:
+    if output is None and error is None and _returns_nothing(call_id, server):
+        output = "null"
     # a result cannot be taken back, so a forgotten one is not guessed
     if (output is None) == (error is None):
         raise BadSetting("Give an output or --error.", hint="The output of a tool without one is null.")
@@ -120,6 +122,18 @@ def answer(call_id: str, server: ServerOptions, *, output: str | None, error: st
     else:
         body = {"toolCallId": call_id, "status": "failed", "errorText": error}
     _submit(remote_server(server.url, server.token), "/api/tools/ack", body, server)
+
+
+def _returns_nothing(call_id: str, server: ServerOptions) -> bool:
+    """Whether the tool of this open call has no output; False if the credential may not list it."""
+    to = remote_server(server.url, server.token)
+    try:
+        calls: Json = to.get("/api/inbox")
+        tools: Json = to.get("/api/tools")
+    except Rejected:
+        return False
+    name = next((each["tool"] for each in calls["calls"] if each["callId"] == call_id), None)
+    return any(each["name"] == name and each["outputSchema"] == {"type": "null"} for each in tools["tools"])
 
 
 def send_approval(which: str, server: ServerOptions, *, scope: str, input: str | None) -> None:

@@ -278,7 +278,7 @@ def encode_tools(tools: Iterable[Tool]) -> bytes:
             timeout=tool.timeout_sec,
             version=tool.version,
             input_schema=tool.input_schema,
-            output_schema=tool.output_schema,
+            output_schema=tool.shown_output_schema,
         )
         for tool in tools
     ]

@@ -332,7 +332,7 @@ def _tool(tool: Tool) -> ToolShape:
         name=tool.name,
         description=tool.description,
         input_schema=tool.input_schema,
-        output_schema=tool.output_schema,
+        output_schema=tool.shown_output_schema,
         executor=tool.executor.value,
         approval=tool.may_ask,
         card=tool.card,

@@ -62,6 +62,19 @@ def ask_text(question: str) -> str:
     raise NotImplementedError(question)
 
 
+@tool(executor="frontend")
+def stretch(minutes: int) -> None:
+    """Stretch.
+
+    Args:
+        minutes: How long.
+
+    Returns:
+        Nothing.
+    """
+    raise NotImplementedError(minutes)
+
+
 class House:
     def __init__(self, server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
         self.server = server
@@ -87,7 +100,7 @@ class House:
 @pytest.fixture
 async def house(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     monkeypatch.setenv("COLUMNS", "200")
-    agent = Agent(ScriptedModel(lambda moment: "hm"), tools=[erase], frontend_tools=[ask_text])
+    agent = Agent(ScriptedModel(lambda moment: "hm"), tools=[erase], frontend_tools=[ask_text, stretch])
     async with asyncio.timeout(30), served(agent, Options()) as server:
         yield House(server, monkeypatch)
 
@@ -211,6 +224,26 @@ async def test_an_answer_is_an_output_or_an_error(house: House, arguments: tuple
     )
 
 
+async def test_an_answer_without_an_output_says_done_for_a_tool_that_returns_nothing(house: House) -> None:
+    farhand = house.server.service
+    async with asyncio.TaskGroup() as group:
+        stretched = group.create_task(farhand.call("stretch", {"minutes": 5}, thread="t1"))
+        asked = group.create_task(farhand.call("ask_text", {"question": "what?"}, thread="t1"))
+
+        async def both() -> bool:
+            return len(await farhand.log.open_calls(LOCAL)) == 2
+
+        await eventually(both)
+        calls = {each.tool: each.call_id for each in await farhand.log.open_calls(LOCAL)}
+        assert (await house.farhand("inbox", "answer", calls["stretch"])).out == "Done.\n"
+        refused = await house.farhand("inbox", "answer", calls["ask_text"])
+        assert (refused.code, refused.out) == (2, "")
+        assert "Give an output or --error." in refused.err
+        await house.farhand("inbox", "answer", calls["ask_text"], '"this"')
+    assert str(stretched.result()) == "Success(output=None)"
+    assert str(asked.result()) == "Success(output='this')"
+
+
 async def test_an_answer_that_is_not_quoted_twice_is_told_how(house: House) -> None:
     result = await house.farhand("inbox", "answer", "call_1", "yes")
     assert (result.code, result.err.count("\n")) == (2, 1)
@@ -234,7 +267,12 @@ async def test_tools_are_listed_with_those_of_clients(house: House) -> None:
     rows = [line.split() for line in result.out.splitlines()]
     assert ["client_notes_read", "client", "Read", "a", "note."] in rows
     assert ["erase", "server", "yes", "Erase", "something."] in rows
-    assert [tool["name"] for tool in listed.json["tools"]] == ["erase", "ask_text", "client_notes_read"]
+    assert [tool["name"] for tool in listed.json["tools"]] == [
+        "erase",
+        "ask_text",
+        "stretch",
+        "client_notes_read",
+    ]
 
 
 async def test_runs_are_listed_newest_first(house: House) -> None:

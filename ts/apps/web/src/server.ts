@@ -69,8 +69,8 @@ export const HTTP = httpOf({ url: BASE, fetch: SIGN_IN.fetch });
 /** `gone`: there is no such chat. `away`: the server did not respond; try again. */
 export type Reply<T> = T | "gone" | "away";
 
-export function askThread(id: string): Promise<Reply<Thread>> {
-  return ask(`/api/chat/${encodeURIComponent(id)}`, isThread);
+export function askThread(id: string, signal?: AbortSignal): Promise<Reply<Thread>> {
+  return ask(`/api/chat/${encodeURIComponent(id)}`, isThread, signal);
 }
 
 /** `words`: only chats with these words in their title or in the person's messages. */
@@ -115,9 +115,9 @@ function changeOf(status: number): Change {
   return known[status] ?? (status === 0 || status >= 500 ? "away" : "refused");
 }
 
-async function ask<T>(path: string, is: (value: unknown) => value is T): Promise<Reply<T>> {
+async function ask<T>(path: string, is: (value: unknown) => value is T, signal: AbortSignal | null = null): Promise<Reply<T>> {
   try {
-    const response = await HTTP.fetch(HTTP.url + path);
+    const response = await HTTP.fetch(HTTP.url + path, { signal });
     if (response.status === 404) {
       return "gone";
     }

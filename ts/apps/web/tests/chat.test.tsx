@@ -185,6 +185,25 @@ it("a message is not sent by itself without the file whose upload failed", async
   vi.unstubAllGlobals();
 });
 
+it("a file that the server refuses says why, and its code links to the explanation", async () => {
+  class RefusedRequest {
+    readonly upload = {};
+    readonly open = (): void => undefined;
+    readonly setRequestHeader = (): void => undefined;
+    readonly status = 413;
+    readonly responseText = '{"error": {"code": "too_large", "message": "Your files are too large. Delete chats that contain files."}}';
+    onload = (): void => undefined;
+    readonly send = (): void => void setTimeout(() => this.onload());
+  }
+  vi.stubGlobal("XMLHttpRequest", RefusedRequest);
+  const { container, findByRole } = render(<Composer drafts={drafts} place="refused" talk={conversationOf("Done", vi.fn())} />);
+  fireEvent.change(container.querySelector("input[type=file]") as Element, { target: { files: [new File(["x"], "film.zip")] } });
+  const alert = await findByRole("alert", {}, { timeout: 20_000 });
+  expect(alert.textContent).toBe("Your files are too large. Delete chats that contain files. too_large");
+  expect(alert.querySelector("a")?.getAttribute("href")).toBe("/errors/too_large");
+  vi.unstubAllGlobals();
+});
+
 it("what is entered before an answer is over is sent when it is, unless it is changed or stopped", () => {
   const send = vi.fn();
   const { getByRole, queryByText, rerender } = render(<Composer drafts={drafts} place="t" talk={conversationOf("Thinking", send)} />);

@@ -13,6 +13,47 @@ afterEach(() => (cleanup(), vi.restoreAllMocks()));
 const SOON_MS = 20_000;
 const WAITING: Thread = { id: "t1", title: "", state: "waiting", messages: [], openCalls: [] };
 
+function mounted(): { readonly current: ReturnType<typeof useRecord> } {
+  const site = { stops: { has: () => false }, onReceipt: () => () => {}, feed: { listen: () => () => {} } } as unknown as Site;
+  const chat = { status: "ready", messages: [], setMessages: vi.fn(), resumeStream: vi.fn(), clearError: vi.fn() } as unknown as Chat;
+  const posts = { begun: 0, open: 0 };
+  const wrapper = ({ children }: { children: ReactNode }): ReactNode => <SiteProvider value={site}>{children}</SiteProvider>;
+  return renderHook(() => useRecord("t1", chat, posts, false), { wrapper }).result;
+}
+
+it("a chat whose server is down says so and is asked for again by itself, until it is there", async () => {
+  vi.useFakeTimers();
+  const asked = vi.spyOn(HTTP, "fetch").mockRejectedValue(new TypeError("Failed to fetch"));
+  const result = mounted();
+  await act(async () => vi.advanceTimersByTimeAsync(10));
+  expect(result.current.isAway).toBe(true);
+  // one attempt is due, however often "Try again" was pressed
+  for (let press = 0; press < 3; press += 1) {
+    act(() => result.current.reload());
+    await act(async () => vi.advanceTimersByTimeAsync(10));
+  }
+  expect(result.current.isAway).toBe(true);
+  asked.mockReset().mockImplementation(async () => Response.json(WAITING));
+  await act(async () => vi.advanceTimersByTimeAsync(60_000));
+  expect([asked.mock.calls.length, result.current.isAway, result.current.record]).toEqual([1, false, WAITING]);
+  vi.useRealTimers();
+});
+
+it("a server that accepts the request and does not answer is away after a few seconds; what it answers later counts", async () => {
+  vi.useFakeTimers();
+  const answers: ((response: Response) => void)[] = [];
+  vi.spyOn(HTTP, "fetch").mockImplementation(() => new Promise((answer) => void answers.push(answer)));
+  const result = mounted();
+  await act(async () => vi.advanceTimersByTimeAsync(1_000));
+  expect(result.current.isAway).toBe(false);
+  await act(async () => vi.advanceTimersByTimeAsync(60_000));
+  expect([answers.length, result.current.isAway]).toEqual([1, true]);
+  await act(async () => answers[0]?.(Response.json(WAITING)));
+  await act(async () => vi.advanceTimersByTimeAsync(1));
+  expect([result.current.record, result.current.isAway]).toEqual([WAITING, false]);
+  vi.useRealTimers();
+});
+
 it("a record is old only if a stream has ended since it was asked for, not because there is news", async () => {
   const answers: ((response: Response) => void)[] = [];
   vi.spyOn(HTTP, "fetch").mockImplementation(() => new Promise((answer) => void answers.push(answer)));

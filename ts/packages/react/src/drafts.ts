@@ -1,6 +1,6 @@
 // What a person has typed or chosen but not sent, by call: restored when the card is shown again, also after a reload. Owns nothing that
 // was sent: those answers are in the outbox.
-import type { Http } from "@farhand/client";
+import type { Call, Http } from "@farhand/client";
 
 /** One for each server, so that all lists of cards on a page share their drafts. */
 const DRAFTS = new WeakMap<Http, Drafts>();
@@ -28,10 +28,10 @@ export class Drafts {
   get(callId: string, field: string, fits: Fits): unknown {
     const key = keyOf(callId, field);
     if (!this.#values.has(key)) {
-      const kept = this.#read(key);
-      this.#values.set(key, kept !== undefined && fits(kept) ? kept : undefined);
+      this.#values.set(key, this.#read(key));
     }
-    return this.#values.get(key);
+    const value = this.#values.get(key);
+    return fits(value) ? value : undefined;
   }
 
   set(callId: string, field: string, value: unknown): void {
@@ -39,6 +39,23 @@ export class Drafts {
     this.#values.set(key, value);
     this.#write(key, value);
     this.#listeners.forEach((listener) => listener());
+  }
+
+  /** The person wants to be asked again: what was typed goes to the next call that asks for the same. */
+  handOver(callId: string, question: string): void {
+    const start = keyOf(callId, "");
+    // what was pressed, such as a link, is not typed
+    const typed = [...this.#values].flatMap(([key, value]) => (key.startsWith(start) && typeof value !== "boolean" ? [[key.slice(start.length), value]] : []));
+    this.set(AGAIN, question, Object.fromEntries(typed));
+  }
+
+  /** Gives this call what was handed over, once. */
+  takeOver(callId: string, question: string): void {
+    const typed = this.get(AGAIN, question, Boolean);
+    if (typed !== undefined) {
+      this.set(AGAIN, question, undefined);
+      Object.entries(typed as object).forEach(([field, value]) => this.set(callId, field, value));
+    }
   }
 
   /** The call has ended: removes its stored drafts. Those in memory stay until the page is closed. */
@@ -56,6 +73,9 @@ export class Drafts {
   }
 }
 
+/** In the place of a call's id. */
+const AGAIN = "again";
+
 function keyOf(callId: string, field: string): string {
   return `${callId} ${field}`;
 }
@@ -71,6 +91,12 @@ function withStorage<T>(use: (storage: Storage) => T): T | undefined {
   } catch {
     return undefined;
   }
+}
+
+/** What a call asks for, whatever the words of its question: the same tool in the same chat, with the same fields or options. */
+export function questionKey(call: Call, threadId: string | undefined): string {
+  const { schema, options } = (call.phase === "writing" ? {} : Object(call.input)) as { schema?: unknown; options?: unknown };
+  return JSON.stringify([threadId, call.tool, schema, options]);
 }
 
 /** Whether a stored value can be the fields of a form. In this file, because forms are loaded with the first card. */

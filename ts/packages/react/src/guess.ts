@@ -21,6 +21,9 @@ export function guessCard(tool: ToolFacts): Kind {
   if (output === undefined) {
     return "unknown";
   }
+  if (returnsNothing(tool)) {
+    return "form";
+  }
   if (asksOneThing(tool) && (isYesNo(output) || typeIn(output) === "boolean" || (isPlainText(output) && YES_OR_NO.test(tool.description ?? "")))) {
     return "confirm";
   }
@@ -31,6 +34,11 @@ export function guessCard(tool: ToolFacts): Kind {
     return "text";
   }
   return answerFields(tool.outputSchema) === undefined ? "unknown" : "form";
+}
+
+/** Whether the tool has no output: then there is nothing to fill in. */
+export function returnsNothing(tool: ToolFacts | undefined): boolean {
+  return tool !== undefined && outputOf(tool)?.["type"] === "null";
 }
 
 /** The values of an output with a fixed set of values; undefined for any other output. */

@@ -13,7 +13,7 @@ export { confirmValues, type ToolFacts } from "./guess.ts";
 export { type CardMemory, useMemory, useNow } from "./card-memory.ts";
 export { questionOf, sentenceOf, shareIn, titleOf } from "./sentences.ts";
 export { type CardHost, CardHostProvider, type CardProps, type HandHost, type HostOptions, type OwnCards, type ReadCalls, type Style, type ThreadHost, useAnyEdited, useCardHost, useDraft, useHand, useReadCalls, useThread, useWords } from "./thread.tsx";
-export { upload, type UploadedFile } from "./upload.ts";
+export { upload, type UploadedFile, type UploadError } from "./upload.ts";
 export { type CardState, type CardView, type Ended, isAskedElsewhere, isWaiting, type Kind, type Known, mendsItself, type Refusal, viewOf } from "./view.ts";
 export { type Folded, fold, type Piece, piecesOf } from "./visible-text.ts";
 export { type Words, WORDS } from "./words.ts";

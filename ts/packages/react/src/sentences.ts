@@ -175,7 +175,7 @@ function valueWords(value: unknown, words: Words): string {
 }
 
 function plainWords(output: unknown, words: Words): string {
-  if (output === true) {
+  if (output === true || output === null) {
     return words.done;
   }
   if (typeof output !== "object" || output === null) {

@@ -1,7 +1,7 @@
 // What cards share: the host that sends their answers, and a thread as such a host.
 import { type AnswerOutcome, type Connection, type Decision, type Hand, type Hands, type HandState, type Http, httpOf, LiveThread, type ThreadOptions, type ThreadState } from "@farhand/client";
 import { type ComponentType, createContext, type ReactNode, useContext, useEffect, useInsertionEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
-import { areDrafts, draftsOf } from "./drafts.ts";
+import { areDrafts, draftsOf, questionKey } from "./drafts.ts";
 import { useHint } from "./hint.ts";
 import { useEnds } from "./settled-outcomes.ts";
 import { type CardMemory, useMemory, useNow } from "./card-memory.ts";
@@ -140,7 +140,7 @@ const StyleContext = createContext<{ readonly cards: OwnCards; readonly words: W
 export function CardHostProvider({ host, cards, words, children }: Style & { host: CardHost; children: ReactNode }): ReactNode {
   const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
   const read = useMemo(() => ({ has: (id: string) => ids.has(id), add: (id: string) => setIds((before) => (before.has(id) ? before : new Set([...before, id]))) }), [ids]);
-  useSettledDrafts(host);
+  useDraftsOf(host);
   const around = useContext(StyleContext);
   const style = useMemo(() => ({ cards: { ...around.cards, ...cards }, words: { ...around.words, ...words } }), [around, cards, words]);
   return (
@@ -188,12 +188,14 @@ export function useAnyEdited(callIds: readonly string[]): boolean {
 /** The name of the draft for an approval's edited input. */
 export const EDIT = "input";
 
-/** Removes the stored drafts of finished calls. The draft of a call that timed out stays readable. */
-function useSettledDrafts({ http, cards, threadId }: CardHost): void {
+/** Removes the stored drafts of finished calls. The draft of a call that timed out stays readable, and goes to the call that asks again. */
+function useDraftsOf({ http, cards, threadId }: CardHost): void {
   const drafts = draftsOf(http);
   const ids = cards.map(({ call }) => call.id).join(" ");
   const over = cards.filter(({ call, state }) => call.phase === "settled" && state.name !== "timed-out").map(({ call }) => call.id).join(" ");
   const before = useRef("");
+  const open = cards.filter(({ call, state }) => call.phase === "ready" && (state.name === "open" || state.name === "parked")).map(({ call }) => call);
+  useEffect(() => open.forEach((call) => drafts.takeOver(call.id, questionKey(call, threadId))), [drafts, open.map(({ id }) => id).join(" "), threadId]);
   useEffect(() => over.split(" ").forEach((id) => id !== "" && drafts.settle(id)), [drafts, over]);
   useEffect(() => {
     // an inbox does not say how a call ended: it only disappears

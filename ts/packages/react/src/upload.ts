@@ -1,12 +1,23 @@
 // Uploads a file with progress. The answer to the call contains only the reference.
 import type { Http } from "@farhand/client";
 import { limitWords } from "./sentences.ts";
+import { WORDS } from "./words.ts";
 
 export interface UploadedFile {
   readonly name: string;
   readonly type: string;
   readonly size: number;
   readonly ref: string;
+}
+
+/** Why a file was not uploaded. `code` is explained at `/errors/{code}` of the server. */
+export class UploadError extends Error {
+  constructor(
+    message: string,
+    readonly code?: string,
+  ) {
+    super(message);
+  }
 }
 
 const largest = new WeakMap<Http, Promise<number | undefined>>();
@@ -29,11 +40,12 @@ export function largestFile(http: Http): Promise<number | undefined> {
   return asked;
 }
 
-/** Rejects a file that is larger than the known limit without sending it; otherwise the server checks. `signal` cancels it. */
+/** Rejects with an `UploadError`, without sending the file if it is larger than the known limit; otherwise the server checks. `signal`
+ * cancels it. */
 export async function upload(http: Http, file: File, onProgress: (share: number) => void, signal?: AbortSignal): Promise<UploadedFile> {
   const limit = await largestFile(http);
   if (limit !== undefined && file.size > limit) {
-    throw new Error(`${file.name} is larger than ${limitWords(limit)}.`);
+    throw new UploadError(`${file.name} is larger than ${limitWords(limit)}.`, "too_large");
   }
   return send(http, file, onProgress, signal);
 }
@@ -47,11 +59,12 @@ function send(http: Http, file: File, onProgress: (share: number) => void, signa
     Object.entries(headers).forEach(([name, value]) => request.setRequestHeader(name, value));
     request.upload.onprogress = ({ loaded, total }) => onProgress(total === 0 ? 1 : loaded / total);
     request.onload = () => {
-      const uploaded = request.status === 201 ? uploadedOf(request.responseText) : undefined;
-      return uploaded === undefined ? failed(new Error(refusalOf(request.status))) : done(uploaded);
+      const { status } = request;
+      const { name, type, size, ref, error } = answerIn(request.responseText);
+      return status === 201 && ref !== undefined ? done({ name, type, size, ref } as UploadedFile) : failed(refusalOf(status, error));
     };
     signal?.addEventListener("abort", () => request.abort());
-    request.onerror = () => failed(new Error("The file did not reach the server. Nothing is lost: try again."));
+    request.onerror = () => failed(new UploadError("The file did not reach the server. Nothing is lost: try again."));
     signal?.aborted || request.send(file);
   });
 }
@@ -61,19 +74,24 @@ function sizeIn(about: unknown): number | undefined {
   return typeof size === "number" ? size : undefined;
 }
 
-function uploadedOf(text: string): UploadedFile | undefined {
+interface Answer extends Partial<UploadedFile> {
+  readonly error?: { readonly code: string; readonly message: string };
+}
+
+/** The body; without members if a proxy sent something else than JSON. */
+function answerIn(text: string): Answer {
   try {
-    const { name, type, size, ref } = JSON.parse(text) as UploadedFile;
-    return typeof ref === "string" ? { name, type, size, ref } : undefined;
+    return Object(JSON.parse(text)) as Answer;
   } catch {
-    return undefined;
+    return {};
   }
 }
 
-function refusalOf(status: number): string {
+function refusalOf(status: number, error: Answer["error"]): UploadError {
   const words: Readonly<Record<number, string>> = {
     413: "The file is larger than the server accepts.",
     415: "The server does not accept this type of file.",
   };
-  return words[status] ?? `The server did not accept the file (${status}).`;
+  // an expired sign-in has a banner of its own
+  return status === 401 ? new UploadError(WORDS.signedOut) : new UploadError(error?.message ?? words[status] ?? `The server did not accept the file (${status}).`, error?.code);
 }

@@ -173,6 +173,7 @@ export const WORDS = {
 
   // forms
   formContext: "Fill in the form",
+  doneContext: "Press Done when it is done",
   send: "Send",
   decline: "Decline",
   close: "Close",

@@ -3,7 +3,7 @@ import { type Call, httpOf } from "@farhand/client";
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
-import { type CardHost, CardHostProvider, CardList, type CardView } from "../src/index.ts";
+import { type CardHost, CardHostProvider, CardList, type CardView, ToolCard } from "../src/index.ts";
 import { pressesAre } from "./trust.ts";
 
 const DELETE = { name: "delete_file", executor: "server", card: null, inputSchema: { type: "object", properties: { path: { type: "string" }, copies: { type: "integer" } } } };
@@ -150,4 +150,41 @@ it("a page that may not keep anything still has what was typed when the card com
   render(<CardHostProvider host={page}><CardList host={page} /></CardHostProvider>);
   expect(screen.getByRole<HTMLInputElement>("textbox").value).toBe("Scans 2026");
   vi.restoreAllMocks();
+});
+
+const LATE: CardView = text(settled({ kind: "timed_out", after_sec: 60 }), { name: "timed-out", afterSec: 60 });
+const again = (more: { readonly id?: string; readonly tool?: string; readonly input?: object } = {}): CardView => text({ id: "call_again", tool: "ask_text", phase: "ready", input: { question: "Which folder, then?" }, ...more } as Call);
+const asksAgain = (): void => void fireEvent.click(screen.getByRole("button", { name: "Ask me again" }));
+const field = (): string => screen.getByRole<HTMLInputElement>("textbox").value;
+
+function typedTooLate(): void {
+  render(<CardList host={host([text()])} />);
+  fireEvent.change(screen.getByRole("textbox"), { target: { value: "Scans 2026" } });
+  cleanup();
+  render(<CardHostProvider host={host([LATE], { say: nothing })}><ToolCard view={LATE} /></CardHostProvider>);
+}
+
+it("what was typed when the time ran out is in the field again once the person is asked again, also after a reload", () => {
+  typedTooLate();
+  asksAgain();
+  cleanup();
+  render(<CardList host={host([LATE, again()])} />);
+  expect(field()).toBe("Scans 2026");
+  fireEvent.change(screen.getByRole("textbox"), { target: { value: "" } });
+  cleanup();
+  render(<CardList host={host([LATE, again(), again({ id: "call_third" })])} />);
+  expect(screen.getAllByRole<HTMLInputElement>("textbox").map(({ value }) => value)).toEqual(["", ""]);
+});
+
+it.each([
+  ["without a press", again(), {}],
+  ["another tool", again({ tool: "ask_name" }), {}],
+  ["other options", again({ input: { question: "Which folder?", options: ["a"] } }), {}],
+  ["another chat", again(), { threadId: "t2" }],
+])("what was typed too late goes into no field of %s", (what, view, more) => {
+  typedTooLate();
+  what === "without a press" || asksAgain();
+  cleanup();
+  render(<CardList host={host([view], more)} />);
+  expect(field()).toBe("");
 });

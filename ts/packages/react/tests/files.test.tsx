@@ -37,7 +37,7 @@ it("the limit of the server is shown and kept, and asked for once", async () => 
   await screen.findByText("One file, up to 2 MB");
   const film = new File([new Uint8Array(2 * 1_048_576 + 1)], "film.zip");
   fireEvent.change(screen.getByLabelText("File"), { target: { files: [film] } });
-  expect((await screen.findByRole("alert")).textContent?.trim()).toBe("film.zip is larger than 2 MB.");
+  expect((await screen.findByRole("alert")).textContent?.trim()).toBe("film.zip is larger than 2 MB. too_large");
   expect(asked.filter((path) => path.endsWith("/api/about"))).toEqual(["http://127.0.0.1:9/api/about"]);
 });
 
@@ -111,6 +111,40 @@ it.each(["file", "photo"] as const)("an upload of a %s card that hangs can be ca
   vi.unstubAllGlobals();
 });
 
+/** A server that answers each upload so. */
+function answering(status: number, responseText: string): void {
+  class AnsweredRequest {
+    readonly upload = {};
+    readonly open = nothing;
+    readonly setRequestHeader = nothing;
+    readonly status = status;
+    readonly responseText = responseText;
+    onload = nothing;
+    readonly send = (): void => void setTimeout(() => this.onload());
+  }
+  vi.stubGlobal("XMLHttpRequest", AnsweredRequest);
+}
+
+const UNFIT = { error: { code: "wrong_type", message: "Files of type 'text/x-sh' are not accepted. Accepted types: image/*." } };
+const SIGNED_OUT = { error: { code: "unauthenticated", message: "No valid credential was sent. Send Authorization: Bearer." } };
+
+it.each([
+  [415, JSON.stringify(UNFIT), UNFIT.error.message, "wrong_type"],
+  // a proxy has no codes
+  [413, "<h1>413 Request Entity Too Large</h1>", "The file is larger than the server accepts.", undefined],
+  [502, "", "The server did not accept the file (502).", undefined],
+  // the banner above the cards says what to do
+  [401, JSON.stringify(SIGNED_OUT), "You were signed out.", undefined],
+])("an upload that is refused with %i says why, and its code links to the explanation", async (status, body, words, code) => {
+  answering(status, body);
+  const { http } = serverOf(() => Response.json({}));
+  show(http);
+  fireEvent.change(screen.getByLabelText("File"), { target: { files: [new File(["x"], "run.sh")] } });
+  expect((await screen.findByRole("alert")).textContent?.trim()).toBe([words, code].filter((each) => each !== undefined).join(" "));
+  expect(screen.queryByRole("link")?.getAttribute("href")).toBe(code && `${http.url}/errors/${code}`);
+  vi.unstubAllGlobals();
+});
+
 it("a file that was taken back before the server said its limit is not sent", async () => {
   const seen = hangingUploads();
   let tell: (response: Response) => void = nothing;
@@ -138,5 +172,5 @@ it("a file that is dropped anywhere on its card is taken, and does not replace t
   leaves(document.body);
   expect(box()).toBe("false");
   expect(fireEvent.drop(heading, { dataTransfer: { files: [new File(["five!"], "long.txt")] } })).toBe(false);
-  expect((await screen.findByRole("alert")).textContent?.trim()).toBe("long.txt is larger than 4 bytes.");
+  expect((await screen.findByRole("alert")).textContent?.trim()).toBe("long.txt is larger than 4 bytes. too_large");
 });

@@ -2,9 +2,10 @@
 import { type AnswerOutcome, type Call, httpOf } from "@farhand/client";
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
-import { afterEach, expect, it } from "vitest";
-import { type CardHost, CardHostProvider, type CardState, ToolCard, viewOf } from "../src/index.ts";
+import { afterEach, expect, it, vi } from "vitest";
+import { type CardHost, CardHostProvider, type CardState, type CardView, ToolCard, viewOf } from "../src/index.ts";
 import { doneWords } from "../src/sentences.ts";
+import { pressesAre } from "./trust.ts";
 
 afterEach(cleanup);
 afterEach(() => sessionStorage.clear());
@@ -24,7 +25,7 @@ const SCHEMA = {
 const OPEN: CardState = { name: "open", deadline: undefined };
 
 /** One page, with a server of its own. */
-function pageOf(input: object): { at: (state?: CardState) => ReactNode; sent: AnswerOutcome[] } {
+function pageOf(input: object): { at: (state?: CardState, more?: Partial<CardView>) => ReactNode; sent: AnswerOutcome[] } {
   const sent: AnswerOutcome[] = [];
   const nothing = (): void => undefined;
   const host: CardHost = {
@@ -32,7 +33,7 @@ function pageOf(input: object): { at: (state?: CardState) => ReactNode; sent: An
     answer: (_, outcome) => void sent.push(outcome), approve: nothing, retry: nothing, discard: nothing, retryNow: nothing,
   };
   const call: Call = { id: "call_1", tool: "answer_form", phase: "ready", input: { message: "Who is it for?", ...input } };
-  return { sent, at: (state = OPEN) => <CardHostProvider host={host}><ToolCard view={{ call, kind: "form", state, executor: "frontend" }} /></CardHostProvider> };
+  return { sent, at: (state = OPEN, more = {}) => <CardHostProvider host={host}><ToolCard view={{ call, kind: "form", state, executor: "frontend", ...more }} /></CardHostProvider> };
 }
 
 const press = (name: string): void => void fireEvent.click(screen.getByRole("button", { name }));
@@ -50,6 +51,23 @@ it("a filled form is accepted with the values of its fields, without those left 
   fireEvent.submit(document.querySelector("form") as Element);
   const content = { name: "Ada", guests: 2, area: "out", needs: ["Quiet", "Step-free"] };
   expect(sent).toEqual([{ kind: "success", output: { action: "accept", content } }]);
+});
+
+it("a tool that returns nothing has no field: Done sends null, once", async () => {
+  pressesAre("a person's");
+  const { at, sent } = pageOf({});
+  const tool = { card: null, executor: "frontend", inputSchema: { type: "object", properties: { minutes: { type: "integer" } } }, outputSchema: { type: "null" } };
+  const call: Call = { id: "call_1", tool: "stretch", phase: "ready", input: { minutes: 5 } };
+  render(at(OPEN, { call, tool, kind: "unknown" }));
+  expect(screen.getByRole("heading").textContent).toBe("Stretch");
+  expect(screen.getByRole("row").textContent).toBe("minutes5");
+  expect(screen.queryByRole("textbox")).toBeNull();
+  // no press counts in the first moment of a card
+  await vi.waitFor(() => {
+    press("Done");
+    expect(sent).toEqual([{ kind: "success", output: null }]);
+  }, 20_000);
+  expect(doneWords("form", { minutes: 5 }, null)).toBe("Done");
 });
 
 it("a box that nobody touched is left out, unless it is required or the schema has a default for it", () => {

@@ -1,5 +1,6 @@
 // The files of the next message: chosen, dropped or pasted. Each is uploaded immediately, so that sending is quick, and the upload
 // continues while another chat is open.
+import type { UploadError } from "@farhand/react";
 import type { FileUIPart } from "ai";
 import { useCallback } from "react";
 import { BASE } from "../base.ts";
@@ -38,7 +39,7 @@ export function useAttachments(drafts: Drafts, chat: string): Attachments {
       // in a chunk of its own, since few people need it
       void untilLoaded(() => import("./attachment-list.tsx")).then(({ upload }) => upload(HTTP, file, onProgress, gone.signal)).then(
         ({ ref, name, type }) => drafts.changeFile({ ...named, state: "ready", part: { type: "file", url: `${BASE}/api/files/${ref}`, mediaType: type, filename: name } }),
-        (error: unknown) => drafts.changeFile({ ...named, state: "failed", reason: error instanceof Error ? error.message : String(error) }),
+        ({ message, code }: UploadError) => drafts.changeFile({ ...named, state: "failed", reason: message, code }),
       ).finally(() => UPLOADS.delete(named.key));
     }
   }, [change, drafts]);

@@ -5,7 +5,7 @@ import { lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "rea
 import { Composer, FootLine } from "./composer.tsx";
 import { useConversation } from "./conversation.ts";
 import { NEW } from "./drafts.ts";
-import { untilLoaded } from "./parts.tsx";
+import { PLAIN, untilLoaded } from "./parts.tsx";
 import { go, hrefOf } from "./route.ts";
 import type { Starter } from "./starters.ts";
 import type { Tools } from "./tools.ts";
@@ -57,7 +57,7 @@ export function ChatView({ id, title, prompt, onPromptSent, tools, isNew, onBegu
     <>
       <TopBar title={title || (isEmpty ? words.newChat : talk.isUnknown ? words.noSuchChat : talk.title || words.newChat)} talk={talk} onMenu={onMenu} />
       <div data-scrolls className="relative min-h-0 flex-1 overflow-y-auto">
-        {isEmpty && talk.isLoaded ? <Welcome onStarter={onStarter} /> : talk.isUnknown ? <NoSuchChat /> : <Suspense><Talk talk={talk} /></Suspense>}
+        {isEmpty && talk.reload ? <NotLoaded onReload={talk.reload} /> : isEmpty && talk.isLoaded ? <Welcome onStarter={onStarter} /> : talk.isUnknown ? <NoSuchChat /> : <Suspense><Talk talk={talk} /></Suspense>}
       </div>
       {!talk.isUnknown && (
         <div className="mx-auto w-full max-w-[660px] shrink-0 px-4 pb-3">
@@ -66,6 +66,17 @@ export function ChatView({ id, title, prompt, onPromptSent, tools, isNew, onBegu
         </div>
       )}
     </>
+  );
+}
+
+function NotLoaded({ onReload }: { onReload: () => void }): ReactNode {
+  const words = useWords();
+  return (
+    <div className="mx-auto w-full max-w-[660px] px-4 pt-[9vh]">
+      <h2 className="text-2xl font-semibold tracking-tight">{words.noAnswer}</h2>
+      <p className="mt-2 mb-4 text-muted">{words.notLoaded}</p>
+      <button type="button" className={PLAIN} onClick={onReload}>{words.tryAgain}</button>
+    </div>
   );
 }
 

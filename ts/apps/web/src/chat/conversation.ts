@@ -38,6 +38,8 @@ export interface Conversation {
   /** The deadline of the first open question, if the run is stored. */
   readonly until: number | undefined;
   readonly isLoaded: boolean;
+  /** The server does not respond, so it is not known what is in this chat: loads it again. */
+  readonly reload: (() => void) | undefined;
   readonly send: (text: string, files?: readonly FileUIPart[]) => void;
   /** Generate the last answer again, and edit a message; undefined while the run is active. */
   readonly regenerate: (() => void) | undefined;
@@ -67,7 +69,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
   }, [site]);
   const chat = useChat({ id, transport: line, onToolCall, onFinish: () => ended(), onError: () => ended(), throttle: 30 });
   const [posts] = useState<Posts>(() => ({ begun: 0, open: 0 }));
-  const { record, isBehind, isLoaded, isUnknown, resumed, sync, ended } = useRecord(id, chat, posts, isDraft);
+  const { record, isBehind, isLoaded, isUnknown, isAway, resumed, sync, reload, ended } = useRecord(id, chat, posts, isDraft);
   const messages = useShown(chat, resumed);
   // the run continues without this page; a browser opens only six connections to a server
   useEffect(() => () => line.release(), [line]);
@@ -157,6 +159,7 @@ export function useConversation(id: string, tools: Tools, isDraft: boolean): Con
     error: isOpen ? undefined : errorOf(current, chat.error),
     until: hasWaiting && current?.state === "waiting" ? firstDeadline(current) : undefined,
     isLoaded,
+    reload: isAway && record === undefined ? reload : undefined,
     send,
     regenerate: isAtRest ? () => post(() => chat.regenerate()) : undefined,
     edit: isAtRest ? edit : undefined,

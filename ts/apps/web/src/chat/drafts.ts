@@ -8,7 +8,7 @@ import { keep, readKept } from "../storage.ts";
 export type Attachment =
   | { readonly key: string; readonly name: string; readonly state: "uploading"; readonly share: number }
   | { readonly key: string; readonly name: string; readonly state: "ready"; readonly part: FileUIPart }
-  | { readonly key: string; readonly name: string; readonly state: "failed"; readonly reason: string };
+  | { readonly key: string; readonly name: string; readonly state: "failed"; readonly reason: string; readonly code: string | undefined };
 
 export interface Draft {
   readonly text: string;

@@ -4,7 +4,7 @@ import type { useChat } from "@ai-sdk/react";
 import type { Thread } from "@farhand/client";
 import type { UIMessage } from "ai";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { askThread } from "../server.ts";
+import { askThread, SIGN_IN } from "../server.ts";
 import { useSite } from "./site.ts";
 
 export type Chat = ReturnType<typeof useChat>;
@@ -27,9 +27,13 @@ interface Kept {
   readonly isBehind: boolean;
   readonly isLoaded: boolean;
   readonly isUnknown: boolean;
+  /** The server did not respond to the last request for the record, or does not yet. */
+  readonly isAway: boolean;
   /** What the page showed of the answer that is being resumed. */
   readonly resumed: UIMessage | undefined;
   readonly sync: () => void;
+  /** Loads it with a new request, also while another one has no response. */
+  readonly reload: () => void;
   readonly ended: () => void;
 }
 
@@ -40,10 +44,11 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
   const [isBehind, setBehind] = useState(false);
   const [isLoaded, setLoaded] = useState(isDraft);
   const [isUnknown, setUnknown] = useState(false);
+  const [isAway, setAway] = useState(false);
   const [resumed, setResumed] = useState<UIMessage>();
   const latest = useRef(chat);
   latest.current = chat;
-  const [asking] = useState(() => ({ isOn: false, again: false, ends: 0, isLeft: false, isResuming: false }));
+  const [asking] = useState(() => ({ isOn: false, again: false, ends: 0, isLeft: false, isResuming: false, request: new AbortController(), retry: 0 }));
   const sync = useCallback(() => {
     if (site.stops.has(id) || asking.isLeft) {
       return; // the page is gone; or the person has pressed Stop, and the record is loaded once the server has confirmed it
@@ -53,9 +58,16 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
       return;
     }
     asking.isOn = true;
+    clearTimeout(asking.retry);
+    const { signal } = (asking.request = new AbortController());
+    const late = setTimeout(() => setAway(true), LATE_MS);
     const { ends } = asking;
     const learn = (thread: Thread): void => (setRecord(thread), setBehind(asking.ends !== ends));
-    void follow(id, latest, posts, { learn, isLeft: () => asking.isLeft, isResuming: () => asking.isResuming }).then((found) => {
+    void follow(id, latest, posts, { signal, learn, isLeft: () => asking.isLeft, isResuming: () => asking.isResuming }).then((found) => {
+      clearTimeout(late);
+      // a signed-out person has the banner above the chat, and the events that follow a sign-in
+      const isLost = found === "away" && !SIGN_IN.isOut;
+      setAway(isLost);
       found === "gone" && setRecord(undefined);
       setUnknown(found === "gone" && latest.current.messages.length === 0);
       setLoaded(true);
@@ -73,9 +85,16 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
       if (asking.again) {
         asking.again = false;
         setTimeout(sync, 0);
+      } else if (isLost && latest.current.messages.length === 0) {
+        asking.retry = window.setTimeout(sync, LATE_MS);
       }
     });
   }, [id, asking, posts, site]);
+  const reload = useCallback(() => {
+    // with its connection: a browser opens only a few
+    asking.request.abort();
+    sync();
+  }, [asking, sync]);
   const ended = useCallback(() => {
     asking.ends += 1;
     setBehind(true);
@@ -84,7 +103,10 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
   // before the first load below: React mounts twice in development
   useEffect(() => {
     asking.isLeft = false;
-    return () => void (asking.isLeft = true);
+    return () => {
+      asking.isLeft = true;
+      asking.request.abort();
+    };
   }, [asking]);
   const isUnsaid = isDraft && chat.messages.length === 0;
   useEffect(() => {
@@ -100,21 +122,24 @@ export function useRecord(id: string, chat: Chat, posts: Posts, isDraft: boolean
     ];
     return () => ends.forEach((end) => end());
   }, [id, sync, site, isDraft, isUnsaid]);
-  return { record, isBehind, isLoaded, isUnknown, resumed, sync, ended };
+  return { record, isBehind, isLoaded, isUnknown, isAway, resumed, sync, reload, ended };
 }
 
 const STALE_MS = 400;
+/** After this time without a response, the page says so; a request that failed is repeated after it. */
+const LATE_MS = 4_000;
 
 interface Follower {
+  readonly signal: AbortSignal;
   readonly learn: (record: Thread) => void;
   readonly isLeft: () => boolean;
   readonly isResuming: () => boolean;
 }
 
 /** Loads the record and shows it. If the run is active, returns what is shown of its answer: then its stream has to be resumed. */
-async function follow(id: string, latest: { readonly current: Chat }, posts: Posts, { learn, isLeft, isResuming }: Follower): Promise<"gone" | "away" | "there" | { shown: UIMessage | undefined }> {
+async function follow(id: string, latest: { readonly current: Chat }, posts: Posts, { signal, learn, isLeft, isResuming }: Follower): Promise<"gone" | "away" | "there" | { shown: UIMessage | undefined }> {
   const { begun } = posts;
-  const thread = await askThread(id);
+  const thread = await askThread(id, signal);
   if (typeof thread === "string") {
     return thread;
   }

@@ -42,9 +42,10 @@ export const ENGLISH = {
   notifyBlocked: "Notifications are blocked for this site. Allow them in the address bar.",
   close: "Close: {name}",
 
-  // the first visit, and an unknown chat
+  // the first visit, and a chat that is unknown or not loaded
   welcomeTitle: "What can I do for you?",
   welcomeText: "You are asked before a tool uses this browser or does anything that needs your approval. Take your time: nothing is lost if the connection breaks.",
+  notLoaded: "This chat appears as soon as it does. Nothing is lost.",
   noSuchChat: "No such chat",
   noSuchChatTitle: "There is no such chat.",
   noSuchChatText: "It was deleted, or it belongs to somebody else. Start a new one, or choose one of yours from the list.",

@@ -78,6 +78,7 @@ const guessed = (): readonly CardView[] => [
   view("text", { tool: "ask_name", input: { who: "What is your name?" }, facts: { outputSchema: { type: "string" } }, more: { card: undefined } }),
   view("form", { tool: "read_thermometer", input: { room: "kitchen" }, facts: { outputSchema: { type: "number", description: "Degrees Celsius." } }, more: { card: undefined } }),
   view("form", { tool: "file_ticket", input: { about: "street lamp" }, facts: { outputSchema: TICKET }, more: { card: undefined, title: "Ticket about a street lamp" } }),
+  view("form", { tool: "stretch", input: { minutes: 5 }, facts: { outputSchema: { type: "null" } }, more: { card: undefined } }),
   view("unknown", { tool: "scan_sheets", input: { sheets: [{ size: "A4" }] }, facts: { description: "Scan sheets of paper.", outputSchema: null }, more: { card: undefined } }),
   view("unknown", { tool: "list_pages", input: {}, facts: { description: "Every page.", outputSchema: { type: "array", items: { type: "object" } } }, more: { card: undefined } }),
 ];

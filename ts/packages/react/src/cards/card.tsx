@@ -2,6 +2,7 @@
 import { unreachable } from "@farhand/client";
 import { type ReactNode, useState } from "react";
 import { useNow } from "../card-memory.ts";
+import { draftsOf, questionKey } from "../drafts.ts";
 import { lateWords, longTime, questionOf, refusalCode, refusalWords, shareIn, titleOf, toolTitle } from "../sentences.ts";
 import { useCardHost, useOwnCard, useWords } from "../thread.tsx";
 import { useKnown } from "../tools.ts";
@@ -172,13 +173,17 @@ function NoClient({ view, client, since }: { view: CardView; client: string; sin
 }
 
 function TimedOut({ view, afterSec }: { view: CardView; afterSec: number | undefined }): ReactNode {
-  const { say, cards } = useCardHost();
+  const { http, say, cards, threadId } = useCardHost();
   const words = useWords();
   // a new message would cancel open questions
   const isFirst = cards.every(({ call, state }) => call.phase === "settled" || state.name === "timed-out");
+  const again = (): void => {
+    draftsOf(http).handOver(view.call.id, questionKey(view.call, threadId));
+    say?.(words.askAgainMessage);
+  };
   const actions = (
     <>
-      {say !== undefined && <Button disabled={!isFirst} onClick={() => say(words.askAgainMessage)}>{words.askAgain}</Button>}
+      {say !== undefined && <Button disabled={!isFirst} onClick={again}>{words.askAgain}</Button>}
       <OpenForGood view={view} />
       {say !== undefined && !isFirst && <p className="fh-context">{words.askAgainLater}</p>}
     </>

@@ -3,7 +3,7 @@ import { type ChangeEvent, type DragEvent, type ReactNode, useEffect, useRef, us
 import { useNow } from "../card-memory.ts";
 import { limitWords, questionOf } from "../sentences.ts";
 import { useCardHost, useWords } from "../thread.tsx";
-import { largestFile, upload } from "../upload.ts";
+import { largestFile, upload, type UploadError } from "../upload.ts";
 import type { CardView } from "../view.ts";
 import { textIn } from "./abilities.tsx";
 import { useAnswer } from "./answer.ts";
@@ -14,7 +14,7 @@ type Card = { readonly view: CardView };
 
 interface Sending {
   readonly share: number | undefined;
-  readonly fault: string | undefined;
+  readonly fault: UploadError | undefined;
   readonly send: (file: File) => void;
   readonly cancel: () => void;
 }
@@ -23,15 +23,15 @@ function useUpload(view: CardView): Sending {
   const { http } = useCardHost();
   const { answer } = useAnswer(view);
   const [share, setShare] = useState<number>();
-  const [fault, setFault] = useState<string>();
+  const [fault, setFault] = useState<UploadError>();
   const gone = useRef<AbortController>(undefined);
   const send = (file: File): void => {
     const { signal } = (gone.current = new AbortController());
     setFault(undefined);
     setShare(0);
-    upload(http, file, setShare, signal).then(answer, (error: Error) => {
+    upload(http, file, setShare, signal).then(answer, (error: UploadError) => {
       setShare(undefined);
-      setFault(error.message);
+      setFault(error);
     });
   };
   const cancel = (): void => {
@@ -78,7 +78,7 @@ export function FileCard({ view }: Card): ReactNode {
   );
   return (
     <Frame view={view} title={questionOf(view)} context={words.fileContext(limit === undefined ? undefined : limitWords(limit))} actions={actions} onDragOver={over} onDragLeave={leave} onDrop={drop}>
-      {fault !== undefined && <Note tone="red">{fault}</Note>}
+      {fault !== undefined && <Note tone="red" code={fault.code}>{fault.message}</Note>}
       <div className="fh-drop" data-over={isOver && !isBusy}>
         {share === undefined ? words.dropFile : <Progress share={share} />}
       </div>
@@ -155,7 +155,7 @@ export function PhotoCard({ view }: Card): ReactNode {
   return (
     <Frame view={view} title={camera.fault === undefined ? title : words[camera.fault]} context={context} actions={actions}>
       {camera.fault !== undefined && <Note tone="red">{isBlocked ? words.allowCamera : words.chooseInstead}</Note>}
-      {fault !== undefined && <Note tone="red">{fault}</Note>}
+      {fault !== undefined && <Note tone="red" code={fault.code}>{fault.message}</Note>}
       <video ref={camera.video} className="fh-view" hidden={!camera.isLive} autoPlay playsInline muted onLoadedMetadata={bringCardInSight} aria-label={words.liveView} />
       {!camera.isLive && camera.fault === undefined && photo === undefined && <p className="fh-view fh-off">{words.cameraOff}</p>}
       {camera.preview !== undefined && <img className="fh-view" src={camera.preview} alt={words.photoTaken} onLoad={bringCardInSight} />}

@@ -5,6 +5,7 @@ import { type FormEvent, type ReactNode, useId } from "react";
 import { areDrafts } from "../drafts.ts";
 import { answerFields, type Field, type FieldDrafts, fieldsOf, firstDrafts } from "../fields.ts";
 import { filled, typedOf } from "../form-values.ts";
+import { returnsNothing } from "../guess.ts";
 import { inputOf, questionOf } from "../sentences.ts";
 import { useDraft, useWords } from "../thread.tsx";
 import type { CardView } from "../view.ts";
@@ -22,7 +23,7 @@ export function FormCard({ view }: Card): ReactNode {
   if (isAsked(view)) {
     return typeof url === "string" ? <PageForm view={view} text={url} /> : <AskedForm view={view} />;
   }
-  const fields = answerFields(view.tool?.outputSchema);
+  const fields = returnsNothing(view.tool) ? [] : answerFields(view.tool?.outputSchema);
   return fields === undefined ? <UnknownCard view={view} /> : <ToolForm view={view} fields={fields} />;
 }
 
@@ -41,15 +42,16 @@ function AskedForm({ view }: Card): ReactNode {
   );
 }
 
-/** The output of a tool, field by field. Its input is shown above, unless the title contains it. */
+/** The output of a tool, field by field; without fields, the person only says that it is done. Its input is shown above, unless the title contains it. */
 function ToolForm({ view, fields }: Card & { fields: readonly Field[] }): ReactNode {
   const { isOff, answer, skip } = useAnswer(view);
   const words = useWords();
   const title = questionOf(view);
   const rest = Object.fromEntries(Object.entries(inputOf(view)).filter(([, value]) => value !== title));
   const skipping = <Button look="quiet" disabled={isOff} onClick={skip}>{words.skip}</Button>;
+  const asking = fields.length === 0 ? { context: words.doneContext, button: words.done, onSend: () => answer(null) } : { button: words.sendAnswer, onSend: answer };
   return (
-    <FieldForm view={view} fields={fields} button={words.sendAnswer} onSend={answer} waysOut={skipping}>
+    <FieldForm view={view} fields={fields} {...asking} waysOut={skipping}>
       {Object.keys(rest).length > 0 && <InputTable input={rest} />}
     </FieldForm>
   );
@@ -57,13 +59,14 @@ function ToolForm({ view, fields }: Card & { fields: readonly Field[] }): ReactN
 
 interface FieldFormProps extends Card {
   readonly fields: readonly Field[];
+  readonly context?: string;
   readonly button: string;
   readonly onSend: (value: unknown) => void;
   readonly waysOut: ReactNode;
   readonly children?: ReactNode;
 }
 
-function FieldForm({ view, fields, button, onSend, waysOut, children }: FieldFormProps): ReactNode {
+function FieldForm({ view, fields, context, button, onSend, waysOut, children }: FieldFormProps): ReactNode {
   const { isOff } = useAnswer(view);
   const words = useWords();
   const [drafts, setDrafts] = useDraft<FieldDrafts>(view, "fields", firstDrafts(fields), areDrafts);
@@ -81,7 +84,7 @@ function FieldForm({ view, fields, button, onSend, waysOut, children }: FieldFor
     ? <AllowButton disabled={isOff} onAllow={() => onSend(content.value)}>{button}</AllowButton>
     : <Button look="main" type="submit" form={id} disabled={isOff}>{button}</Button>;
   return (
-    <Frame view={view} title={questionOf(view)} context={words.formContext} actions={<>{sending}{waysOut}</>}>
+    <Frame view={view} title={questionOf(view)} context={context ?? words.formContext} actions={<>{sending}{waysOut}</>}>
       {children}
       <form id={id} className="fh-form" noValidate onSubmit={send}>
         <Fields fields={fields} id={id} drafts={drafts} errors={content.errors} isOff={isOff} isTold={isTold} onChange={change} />
