@@ -44,6 +44,12 @@ class AwayStreams:
     async def leave(self, seat: Seat) -> None:
         raise NotImplementedError
 
+    async def retire(self, seat: Seat) -> None:
+        raise NotImplementedError
+
+    async def is_retired(self, owner: Owner, client_id: str) -> bool:
+        raise NotImplementedError
+
     async def expect(self, owner: Owner, client_id: str) -> None:
         raise NotImplementedError
 
