@@ -358,7 +358,7 @@ class Threads:
             log.warning("the store refused an append: %s", error)
             self._give_up([appends[0][0]], error)
         except StoreDown as error:
-            log.warning("the store did not confirm %d appends: %s", len(appends), error)
+            # not logged for each append: the store logs its outages
             self._give_up([each for each, _ in appends], error)
         # the callers get the error; the next transaction may well succeed
         except Exception as error:
