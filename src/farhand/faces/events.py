@@ -147,7 +147,7 @@ class _News:
         self._skip = skip
         self._first = first
         self._unsent: list[News] = []
-        """Entries that were read, and whose calls the store could not tell."""
+        """Entries that were read, but whose calls could not be read yet."""
 
     async def next(self, seconds: float) -> bytes | None:
         if self._first:
