@@ -15,7 +15,7 @@ from farhand import Agent, Principal, ScriptedModel, Settings, Timeouts
 from farhand.core.call import Call
 from farhand.core.position import News
 from farhand.core.principal import LOCAL, SCOPES, Owner
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.eventlog.pubsub import feed_topic
 from farhand.models.scripted import Ask
 from farhand.wire.sse import Event, Parser
@@ -379,3 +379,18 @@ async def test_entries_whose_call_cannot_be_read_yet_are_sent_once_it_can(
         "client-tool.completed",
     ]
     assert errors == []
+
+
+async def test_entries_whose_call_can_never_be_read_are_sent_without_it(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(asks(READ))
+    await _one_call(server)
+
+    async def unreadable(owner: Owner, call_id: str) -> Call | None:
+        raise Unreadable("Row 1 of a thread's log cannot be read.")
+
+    monkeypatch.setattr(server.service.log, "get_call", unreadable)
+    async with following(server, after="2") as feed:
+        told = [event.event for event in await feed.until("call-settled")]
+    assert told == ["call-opened", "call-taken", "call-settled"]
