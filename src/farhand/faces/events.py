@@ -159,6 +159,8 @@ class _News:
         try:
             calls = [await self._call_in(news) for news in page]
         except StoreDown:
+            if self._service.log.broker.closed:
+                return None
             # sent once the store is back: a reader could not begin another stream now
             self._unsent = page
             await asyncio.sleep(STORE_RETRY_SEC)

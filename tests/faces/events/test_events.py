@@ -381,6 +381,25 @@ async def test_entries_whose_call_cannot_be_read_yet_are_sent_once_it_can(
     assert errors == []
 
 
+async def test_a_stream_ends_at_a_shutdown_though_the_store_is_down(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(asks(READ))
+    await _one_call(server)
+    asked = asyncio.Event()
+
+    async def away(owner: Owner, call_id: str) -> Call | None:
+        asked.set()
+        raise StoreDown("The store is away.")
+
+    monkeypatch.setattr("farhand.faces.events.STORE_RETRY_SEC", 0.01)
+    monkeypatch.setattr(server.service.log, "get_call", away)
+    async with following(server, after="2") as feed:
+        await asyncio.wait_for(asked.wait(), WITHIN_SEC)
+        server.service.log.broker.close()
+        assert await feed.next() is None
+
+
 async def test_entries_whose_call_can_never_be_read_are_sent_without_it(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
