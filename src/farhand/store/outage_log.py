@@ -1,4 +1,4 @@
-"""Logs the first failure of a store, and once that it works again: there may be a failure for each request.
+"""Logs an outage of a store once, though each request may fail, and once that it is over.
 
 Must not know what has failed.
 """
@@ -10,7 +10,7 @@ import logging
 from farhand.clock import monotonic
 
 QUIET_SEC = 10.0
-"""How long nothing may have failed before it works again: on a full disk, some small writes succeed."""
+"""An outage is over after so long without a failure: on a full disk, some small writes succeed."""
 
 
 class OutageLog:
@@ -30,5 +30,5 @@ class OutageLog:
     def note_success(self) -> None:
         if self._failed_at is not None and monotonic() - self._failed_at > QUIET_SEC:
             self._failed_at = None
-            # not less than the failure: who reads of that wants to know
+            # at the level of the failure, so that both are shown or neither
             self._log.warning(self._recovered)
