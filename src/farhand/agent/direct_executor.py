@@ -146,8 +146,8 @@ class DirectExecutor:
         try:
             await self.reporter.report(call, is_lost=is_lost)
         except StoreDown as error:
-            # the sweep finds it again
-            log.warning("could not report the outcome of call %s; will retry: %s", call.call_id, error)
+            # the sweep finds it again; the store logs its outages
+            log.debug("could not report the outcome of call %s; will retry: %s", call.call_id, error)
 
     async def _check(self, call: Call, gone: set[str]) -> None:
         if call.is_unreported:
@@ -190,7 +190,7 @@ class DirectExecutor:
             await self._execute(call, since)
         except StoreDown as error:
             # a call that was not started stays ready, and the sweep finds it
-            log.warning("call %s interrupted, store unavailable: %s", call.call_id, error)
+            log.debug("call %s interrupted, store unavailable: %s", call.call_id, error)
         except Exception:
             log.exception("call %s failed unexpectedly", call.call_id)
 

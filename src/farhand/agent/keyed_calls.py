@@ -113,7 +113,7 @@ class Reporter:
                     call.owner, call.thread_id, lambda thread, now: reported(thread, call.call_id)
                 )
             except StoreDown as error:
-                log.warning("could not store yet that call %s was reported: %s", call.call_id, error)
+                log.debug("could not store yet that call %s was reported: %s", call.call_id, error)
                 await asyncio.sleep(RETRY_SEC)
             else:
                 return

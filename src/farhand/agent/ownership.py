@@ -83,18 +83,18 @@ class Membership:
     async def leave(self) -> None:
         """Lets others take over its calls immediately."""
         if self._streams is not None and self._seat is not None:
-            await self._streams.leave(self._seat)
+            await self._streams.retire(self._seat)
 
     async def gone(self, names: Iterable[str]) -> set[str]:
         """The workers among these that are no longer alive."""
-        if not self.trusts_leases:
-            return set()
-        return {name for name in set(names) if not await self._is_alive(name)}
+        return {name for name in set(names) if name != self.name and await self._is_gone(name)}
 
-    async def _is_alive(self, name: str) -> bool:
-        if name == self.name:
+    async def _is_gone(self, name: str) -> bool:
+        if self._streams is None:
             return True
-        return self._streams is not None and await self._streams.is_here(WORKERS, name)
+        if self.trusts_leases:
+            return not await self._streams.is_here(WORKERS, name)
+        return await self._streams.is_retired(WORKERS, name)
 
 
 class Ownership:

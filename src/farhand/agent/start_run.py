@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from farhand.agent.attachments import PreparedMessage
 from farhand.agent.context import AgentContext
-from farhand.calls.desk import Submission
+from farhand.calls.desk import Following, Submission
 from farhand.core.decide import runs
+from farhand.core.decide.decision import Decision
 from farhand.core.decide.queued_messages import Next, Queued, accept_with_tools, answer_next
 from farhand.core.decide.runs import Beginning, Known, NewRun, NotStarted, Started
 from farhand.core.decide.threads import tidy_title
@@ -108,28 +109,32 @@ async def follow_run(
     _check_model(context)
     asker, message = place.asker, prepared.message
     new = _new_run(context, asker, 0.0)
+
+    def follow(
+        thread: ThreadState, accepted: Decision[list[Receipt]]
+    ) -> Decision[tuple[Next, list[Receipt]]]:
+        changed = accept_with_tools(thread, accepted, run_id, asker.request_tools, alias=asker.alias)
+        return answer_next(thread, changed, message, new)
+
     async with context.quotas.reserve_slot(place.owner, place.thread_id, _size(message)) as slot:
-        await context.files.keep_all(prepared.files)
-        answer, receipts = await context.desk.accept_with(
-            place.owner,
-            place.thread_id,
-            asker.results,
-            lambda thread, accepted: answer_next(
-                thread,
-                accept_with_tools(thread, accepted, run_id, asker.request_tools, alias=asker.alias),
-                message,
-                new,
-            ),
-            _answer_only,
-        )
-        _refuse(answer)
+        if prepared.files:
+            # without its events: raises if the message would be refused now
+            await _accept(context, place, lambda thread, accepted: Decision(follow(thread, accepted).answer))
+            await context.files.keep_all(prepared.files)
+        answer, receipts = await _accept(context, place, follow)
         if not isinstance(answer, Started) and answer != Queued(new.run_id):
             slot.give_back()
     return await context.desk.complete(place.owner, asker.results, receipts)
 
 
-def _answer_only(thread: ThreadState, answer: tuple[Next, list[Receipt]]) -> tuple[Next, list[Receipt]]:
-    return answer
+async def _accept(
+    context: AgentContext, place: ThreadPlace, then: Following[tuple[Next, list[Receipt]]]
+) -> tuple[Next, list[Receipt]]:
+    answer, receipts = await context.desk.accept_with(
+        place.owner, place.thread_id, place.asker.results, then, lambda thread, answer: answer
+    )
+    _refuse(answer)
+    return answer, receipts
 
 
 async def answer_again(

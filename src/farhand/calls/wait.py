@@ -29,8 +29,8 @@ Wake = Callable[[str], None]
 class RunWait:
     """Waits for one run: `listen`, check the thread, then `sleep`; again when woken, until `end`.
 
-    A notification is only a hint that there may be something new: whoever is woken looks at the thread. Those
-    that come while it is awake are remembered. Subclasses say how long it keeps waiting.
+    A notification is only a hint: a waiter that is woken reads the thread. Notifications that come while it
+    is awake are remembered. Subclasses say how long it keeps waiting.
     """
 
     __slots__ = ("_log", "_look_at", "_loop", "_sleep_sec", "_slot", "_topics", "_wake", "is_stale", "run_id")
@@ -148,7 +148,7 @@ async def wait_until_settled(eventlog: EventLog, opened: Call) -> Call | None:
     """Waits for one call without a run to get its outcome; None if it is gone.
 
     When the process is about to stop, the wait ends and the call does not. While the store is down, the wait
-    goes on: an answer may take days, and whoever waits could not find it again.
+    goes on: an answer may take days, and the caller could not find it again.
     """
     broker, thread = eventlog.broker, thread_topic(opened.owner, opened.thread_id)
     with broker.subscribe(opened.call_id, thread) as subscription:

@@ -18,12 +18,13 @@ from farhand.cli.options import ServeOptions
 from farhand.cli.serve import prepare_server, print_ready, print_stopped, serve_process, set_up
 from farhand.cli.target import load_target
 from farhand.cli.workers import ParentLink, require_shared, run_workers
-from farhand.errors import BadSetting
+from farhand.errors import BadSetting, StoreLocked
 from farhand.server.app import App, create_app
 from farhand.server.auth.dev_token import kept_token
 from farhand.server.settings import ServerSettings, load_settings
 
 FILE = "sqlite:///"
+WITH_MAKE = "With make: PORT=9000, STORE=... and MODEL=...; for other options, ARGS='--host ...'."
 
 
 def serve_target(target: str, options: ServeOptions, *, workers: int, inherited: str | None) -> None:
@@ -42,6 +43,16 @@ def serve_target(target: str, options: ServeOptions, *, workers: int, inherited:
 
 
 def serve_demo(options: ServeOptions, *, opens_browser: bool) -> None:
+    try:
+        _serve_demo(options, opens_browser=opens_browser)
+    except (BadSetting, StoreLocked) as error:
+        # make sets it: `make demo` takes no options
+        if "MAKELEVEL" not in os.environ or "--" not in error.hint:
+            raise
+        raise type(error)(error.message, hint=f"{error.hint} {WITH_MAKE}") from None
+
+
+def _serve_demo(options: ServeOptions, *, opens_browser: bool) -> None:
     settings = load_settings(options.given(), config=options.config)
     found = load_target("farhand.demo.agent:agent")
     assert isinstance(found, Agent), "the demo is an agent"

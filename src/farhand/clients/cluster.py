@@ -61,8 +61,6 @@ class ClusterSync:
         presence = self._sessions.presence
         while True:
             presence.changed.clear()
-            for seat in presence.take_left():
-                await self._streams.leave(seat)
             absences = await self._find_absent()
             up_for = loop_time() - self._since
             for absence in absences:
@@ -75,9 +73,12 @@ class ClusterSync:
                 continue
 
     async def _find_absent(self) -> list[Absence]:
+        """Includes those whose last stream ended here just now."""
         began = loop_time()
         is_reachable = False
         try:
+            for seat in self._sessions.presence.take_left():
+                await self._streams.leave(seat)
             found = await self._streams.absent()
             # a store that returns while it is asked was down too
             is_reachable = loop_time() - began < SLOW_SEC

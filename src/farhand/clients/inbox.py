@@ -19,7 +19,7 @@ from farhand.clients.registry import ClientRegistry
 from farhand.core.call import Call, Phase
 from farhand.core.principal import Owner
 from farhand.core.result import Accepted
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import STORE_RETRY_SEC, SubscribedReader, client_topic, feed_topic
 from farhand.store.base import FEED_GREW
@@ -82,6 +82,8 @@ class Inbox(SubscribedReader):
         self._registry = registry
         self._client = registry.client(stream.owner, stream.client_id)
         self._sent: set[str] = set()
+        self._unreadable: set[str] = set()
+        """Calls of threads that cannot be read: nobody can take them."""
         self._behind = True
         self._is_store_down = False
         """The last look failed, or a take was not confirmed. The stream stays open: its program could not
@@ -143,7 +145,7 @@ class Inbox(SubscribedReader):
         self._subscription.is_stale = False
         self._subscription.items.clear()
         asked = await self._log.client_calls(self._stream.owner, self._stream.client_id)
-        fresh = [call for call in asked if _is_executable(call) and call.call_id not in self._sent]
+        fresh = [call for call in asked if self._is_fresh(call)]
         gone = self._sent - {call.call_id for call in asked}
         items = [*await self._find_ended(gone), *await self._offer(fresh[:CALLS_PER_PULL])]
         # calls that others have taken are checked again later, not at once
@@ -163,9 +165,13 @@ class Inbox(SubscribedReader):
             self._behind = True
             return []
         over = [call for call in calls.values() if call.phase is Phase.SETTLED]
-        fresh = [call for call in calls.values() if _is_executable(call) and call.call_id not in self._sent]
+        fresh = [call for call in calls.values() if self._is_fresh(call)]
         self._behind = len(fresh) > CALLS_PER_PULL
         return [*self._end(over), *await self._offer(fresh[:CALLS_PER_PULL])]
+
+    def _is_fresh(self, call: Call) -> bool:
+        is_known = call.call_id in self._sent or call.call_id in self._unreadable
+        return call.phase in (Phase.READY, Phase.TAKEN) and not is_known
 
     async def _find_ended(self, call_ids: Iterable[str]) -> list[InboxItem]:
         found = [await self._log.get_call(self._stream.owner, call_id) for call_id in sorted(call_ids)]
@@ -181,8 +187,8 @@ class Inbox(SubscribedReader):
         return [offer for offer in offers if offer is not None]
 
     async def _take(self, call: Call) -> OfferedCall | None:
-        """None if somebody else executes it, if it is settled, or if the store did not confirm it: then the
-        next look takes it again."""
+        """None if somebody else executes it, if it is settled, if its thread cannot be read, or if the store
+        did not confirm it: then the next look takes it again."""
         stream = self._stream
         before = None if call.take is None else call.take.holder
         own = before if before is not None and stream.is_own(before) else None
@@ -191,6 +197,10 @@ class Inbox(SubscribedReader):
         except StoreDown as error:
             log.debug("cannot take call %s yet: %s", call.call_id, error)
             self._is_store_down = True
+            return None
+        except Unreadable as error:
+            log.warning("cannot offer call %s to its client: %s", call.call_id, error)
+            self._unreadable.add(call.call_id)
             return None
         if not isinstance(receipt, Accepted):
             return None
@@ -202,7 +212,3 @@ def _topics(eventlog: EventLog, stream: ClientStream) -> tuple[str, ...]:
     asked = client_topic(stream.owner, stream.client_id)
     # a thread that is not cached here publishes none of its calls, but the feed grows
     return (asked, feed_topic(stream.owner)) if eventlog.is_shared else (asked,)
-
-
-def _is_executable(call: Call) -> bool:
-    return call.phase in (Phase.READY, Phase.TAKEN)

@@ -19,7 +19,7 @@ from farhand.core.call import Call, Phase
 from farhand.core.event import ClientUnregistered
 from farhand.core.position import News
 from farhand.core.principal import Owner
-from farhand.errors import Broken, Unreadable
+from farhand.errors import Broken, StoreDown, Unreadable
 from farhand.eventlog.log import EventLog
 from farhand.eventlog.pubsub import CLIENT_CALLS
 from farhand.supervisor import supervise
@@ -81,7 +81,7 @@ class ClientReaper:
         try:
             await self._sessions.dismiss(key)
         except Broken as error:
-            log.warning("cannot remove client %s yet: %s", key[1], error)
+            log.log(_level(error), "cannot remove client %s yet: %s", key[1], error)
         return RETRY_SEC
 
     def _grace(self, key: ClientKey) -> float:
@@ -132,7 +132,7 @@ class ClientReaper:
         try:
             await self._fail(await self._log.calls_for_clients() if among is None else among)
         except Broken as error:
-            log.warning("cannot fail calls of withdrawn tools yet: %s", error)
+            log.log(_level(error), "cannot fail calls of withdrawn tools yet: %s", error)
             self._sessions.has_orphans.set()
 
     async def _fail(self, calls: Iterable[Call]) -> None:
@@ -160,6 +160,11 @@ class ClientReaper:
                 await self._desk.give_up([call], _reason(call, news))
             except Unreadable as error:
                 log.warning("cannot fail call %s before its deadline: %s", call.call_id, error)
+
+
+def _level(error: Broken) -> int:
+    """The store logs its outages, and this is tried every second."""
+    return logging.DEBUG if isinstance(error, StoreDown) else logging.WARNING
 
 
 def _reason(call: Call, news: list[News]) -> str:

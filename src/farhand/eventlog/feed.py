@@ -11,7 +11,7 @@ from farhand.core.principal import Owner
 from farhand.errors import StoreDown, Unreadable
 from farhand.eventlog.codec import Body, decode_body, decode_notice
 from farhand.eventlog.pubsub import STORE_RETRY_SEC, SubscribedReader, feed_topic
-from farhand.store.base import FeedRow, Row
+from farhand.store.base import FeedRow, Row, Store
 
 if TYPE_CHECKING:
     from farhand.eventlog.log import EventLog
@@ -45,6 +45,16 @@ def _of_body(row: FeedRow, body: Body) -> list[News]:
     return found
 
 
+async def read_feed(store: Store, owner: Owner, *, after: int, limit: int) -> tuple[list[News], int]:
+    """The entries after this number, and the number up to which the feed was read: rows that this version
+    cannot read have none."""
+    rows = await store.feed(owner, after=after, limit=limit)
+    news = [each for row in rows for each in news_in(row) if each.no > after]
+    if len(news) > limit:
+        return news[:limit], news[limit - 1].no
+    return news, rows[-1].no if rows else after
+
+
 class FeedReader(SubscribedReader):
     """Reads a feed after a number, then live. Use it as a context manager; `next()` returns the entries in
     order. A notification only says that there are more; the store has them."""
@@ -63,18 +73,21 @@ class FeedReader(SubscribedReader):
         while not self._is_left:
             # before the read, so that nothing published from here on is missed
             self._subscription.items.clear()
-            pause = broker.recheck
+            pause, before = broker.recheck, self.at
             try:
                 if self._subscription.is_stale and await self._is_ahead():
                     return None
-                page = await self._log.feed(self._owner, after=self.at, limit=FEED_PAGE_SIZE)
+                page, self.at = await read_feed(
+                    self._log.store, self._owner, after=before, limit=FEED_PAGE_SIZE
+                )
             except StoreDown as error:
                 # an open stream stays open: its reader could not begin another one now
                 log.debug("cannot read a feed yet: %s", error)
                 page, pause = [], STORE_RETRY_SEC
             if page:
-                self.at = page[-1].no
                 return page
+            if self.at > before:
+                continue
             if broker.closed:
                 return None
             if not await self._subscription.wait(min(seconds, pause)):

@@ -22,7 +22,7 @@ from farhand.core.tool import Executor, Tool
 from farhand.errors import Unreadable
 from farhand.eventlog.batch import Changes
 from farhand.eventlog.codec import calls_in, encode_notice, encode_snapshot, entries_in, fold_loaded
-from farhand.eventlog.feed import news_in
+from farhand.eventlog.feed import read_feed
 from farhand.eventlog.pubsub import (
     CLIENT_CALLS,
     DIRECT_CALLS,
@@ -335,8 +335,8 @@ class EventLog(Threads):
 
     async def feed(self, owner: Owner, *, after: int = 0, limit: int = 500) -> list[News]:
         """Events of the owner's runs, calls and clients: in order, each with its own number."""
-        rows = await self.store.feed(owner, after=after, limit=limit)
-        return [news for row in rows for news in news_in(row) if news.no > after][:limit]
+        news, _ = await read_feed(self.store, owner, after=after, limit=limit)
+        return news
 
     async def feed_span(self, owner: Owner) -> tuple[int, int]:
         return await self.store.feed_span(owner)

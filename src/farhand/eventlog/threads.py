@@ -66,7 +66,7 @@ MAX_KNOWN_TOOLS = 10_000
 
 
 class Threads:
-    """Subclasses override the `on_…` methods. None of them may wait."""
+    """Subclasses override the `on_…` methods. None of them may wait. The store logs its outages itself."""
 
     def __init__(self, store: Store, *, cache_bytes: int = CACHE_BYTES) -> None:
         self.store = store
@@ -358,7 +358,6 @@ class Threads:
             log.warning("the store refused an append: %s", error)
             self._give_up([appends[0][0]], error)
         except StoreDown as error:
-            log.warning("the store did not confirm %d appends: %s", len(appends), error)
             self._give_up([each for each, _ in appends], error)
         # the callers get the error; the next transaction may well succeed
         except Exception as error:
@@ -470,7 +469,8 @@ class Threads:
             await self._catch_up(cached)
         # the state is read again when it is needed; subscribers read the log
         except Exception as error:  # noqa: BLE001
-            log.warning("could not refresh a thread: %s", error)
+            level = logging.DEBUG if isinstance(error, StoreDown) else logging.WARNING
+            log.log(level, "could not refresh a thread: %s", error)
             self._forget(cached)
 
     async def _catch_up(self, cached: CachedThread) -> None:

@@ -30,7 +30,7 @@ from farhand.core.outcome import Success, public, public_error
 from farhand.core.position import Happening, News, Position, parse_position
 from farhand.core.principal import Owner
 from farhand.core.tool import Executor
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.eventlog.feed import FeedReader
 from farhand.eventlog.pubsub import STORE_RETRY_SEC
 from farhand.faces.base import LAST_EVENT_ID, THREAD, Face, Parameter, Request, Route, decode_thread
@@ -147,7 +147,7 @@ class _News:
         self._skip = skip
         self._first = first
         self._unsent: list[News] = []
-        """Entries that were read, and whose calls the store could not tell."""
+        """Entries that were read, but whose calls could not be read yet."""
 
     async def next(self, seconds: float) -> bytes | None:
         if self._first:
@@ -159,6 +159,8 @@ class _News:
         try:
             calls = [await self._call_in(news) for news in page]
         except StoreDown:
+            if self._service.log.broker.closed:
+                return None
             # sent once the store is back: a reader could not begin another stream now
             self._unsent = page
             await asyncio.sleep(STORE_RETRY_SEC)
@@ -179,7 +181,13 @@ class _News:
 
     async def _call_in(self, news: News) -> Call | None:
         call_id = call_in(news) if self._is_wanted(news) else None
-        return None if call_id is None else await self._service.log.get_call(self._owner, call_id)
+        if call_id is None:
+            return None
+        try:
+            return await self._service.log.get_call(self._owner, call_id)
+        except Unreadable:
+            # as for a call that was removed: a thread that cannot be read must not end the feed of all
+            return None
 
     def _encoded(self, news: News, call: Call | None) -> bytes:
         skip, self._skip = self._skip, 0

@@ -42,6 +42,13 @@ class Streams(Protocol):
         """The client is away from now on, if this was its newest stream."""
         ...
 
+    async def retire(self, seat: Seat) -> None:
+        """Like `leave`, for a client that will not return: `is_retired` tells that from a lease that has
+        expired."""
+        ...
+
+    async def is_retired(self, owner: Owner, client_id: str) -> bool: ...
+
     async def expect(self, owner: Owner, client_id: str) -> None:
         """The client is away from now on, unless it has a stream."""
         ...

@@ -13,12 +13,17 @@ from farhand import Agent, ScriptedModel, ask, tool
 from farhand.models.scripted import Ask, Moment, Step
 from tests.faces.agui.page import Json, Page, yes
 from tests.faces.conftest import Serve
+from tests.faces.files.uploads import NOTHING, kept
 from tests.faces.ui_stream.agents import Scene, ask_text
 from tests.requirement import requirement
 
 OPEN = Ask("open_url", {"url": "a.example"})
 DELETE = Ask("delete_file", {"path": "a.txt"})
 DELETE_TOO = Ask("delete_file", {"path": "b.txt"})
+NOTE = {
+    "type": "document",
+    "source": {"type": "data", "value": base64.b64encode(b"a note").decode(), "mimeType": "text/plain"},
+}
 
 
 class Slow:
@@ -206,8 +211,7 @@ async def test_its_files_stay_while_it_waits(serve: Serve, store: str) -> None:
     server = await serve(scene.agent, store=store)
     page = Page(server.http)
     [asked] = (await page.send("go")).interrupts
-    source = {"type": "data", "value": base64.b64encode(b"a note").decode(), "mimeType": "text/plain"}
-    page.says([{"type": "text", "text": "and this"}, {"type": "document", "source": source}])
+    page.says([{"type": "text", "text": "and this"}, NOTE])
     async with page.live(resume=[yes(asked)]) as live:
         await live.until("TEXT_MESSAGE_CONTENT")
         log = server.service.log
@@ -217,6 +221,21 @@ async def test_its_files_stay_while_it_waits(serve: Serve, store: str) -> None:
     [file] = (scene.model.prompts[-1].files or {}).values()
     assert file is not None
     assert file.size == len(b"a note")
+
+
+@requirement("files:in-messages")
+async def test_the_files_of_a_message_beside_an_edit_that_does_not_fit_are_not_kept(
+    serve: Serve, store: str
+) -> None:
+    scene = Scene([[DELETE], "Deleted.", "Next."])
+    server = await serve(scene.agent, store=store)
+    page = Page(server.http)
+    [asked] = (await page.send("go")).interrupts
+    page.says([{"type": "text", "text": "and this"}, NOTE])
+    assert (await page.resume(yes(asked, editedArgs={"path": 7}))).code == "invalid"
+    assert await kept(server) == NOTHING
+    assert (await page.resume(yes(asked))).text == "Deleted.Next."
+    assert (await kept(server)).files == 1
 
 
 async def test_another_message_beside_a_resume_is_refused_while_one_is_queued(serve: Serve) -> None:

@@ -13,11 +13,11 @@ from starlette.requests import HTTPConnection
 
 from farhand import Agent, Principal, ScriptedModel, Settings, Timeouts
 from farhand.core.call import Call
-from farhand.core.position import News
 from farhand.core.principal import LOCAL, SCOPES, Owner
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.eventlog.pubsub import feed_topic
 from farhand.models.scripted import Ask
+from farhand.store.base import FeedRow
 from farhand.wire.sse import Event, Parser
 from tests.faces.client_tools.program import Json, Program, asks, chat, ready
 from tests.faces.conftest import Serve
@@ -335,20 +335,20 @@ async def test_an_open_stream_stays_open_while_the_store_is_down(
     serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = await serve(Agent(ScriptedModel(["Hello."])))
-    eventlog = server.service.log
-    feed, refused = eventlog.feed, asyncio.Event()
+    store = server.service.log.store
+    feed, refused = store.feed, asyncio.Event()
 
-    async def away(owner: Owner, *, after: int, limit: int) -> list[News]:
+    async def away(owner: Owner, *, after: int, limit: int) -> list[FeedRow]:
         refused.set()
         raise StoreDown("The store is away.")
 
     monkeypatch.setattr("farhand.eventlog.feed.STORE_RETRY_SEC", 0.01)
     async with following(server) as stream:
         await stream.position()
-        monkeypatch.setattr(eventlog, "feed", away)
-        eventlog.broker.publish(feed_topic(LOCAL), None)
+        monkeypatch.setattr(store, "feed", away)
+        server.service.log.broker.publish(feed_topic(LOCAL), None)
         await asyncio.wait_for(refused.wait(), WITHIN_SEC)
-        monkeypatch.setattr(eventlog, "feed", feed)
+        monkeypatch.setattr(store, "feed", feed)
         await chat(server.http)
         assert (await stream.until("run-finished"))[0].event == "run-started"
 
@@ -379,3 +379,37 @@ async def test_entries_whose_call_cannot_be_read_yet_are_sent_once_it_can(
         "client-tool.completed",
     ]
     assert errors == []
+
+
+async def test_a_stream_ends_at_a_shutdown_though_the_store_is_down(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(asks(READ))
+    await _one_call(server)
+    asked = asyncio.Event()
+
+    async def away(owner: Owner, call_id: str) -> Call | None:
+        asked.set()
+        raise StoreDown("The store is away.")
+
+    monkeypatch.setattr("farhand.faces.events.STORE_RETRY_SEC", 0.01)
+    monkeypatch.setattr(server.service.log, "get_call", away)
+    async with following(server, after="2") as feed:
+        await asyncio.wait_for(asked.wait(), WITHIN_SEC)
+        server.service.log.broker.close()
+        assert await feed.next() is None
+
+
+async def test_entries_whose_call_can_never_be_read_are_sent_without_it(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = await serve(asks(READ))
+    await _one_call(server)
+
+    async def unreadable(owner: Owner, call_id: str) -> Call | None:
+        raise Unreadable("Row 1 of a thread's log cannot be read.")
+
+    monkeypatch.setattr(server.service.log, "get_call", unreadable)
+    async with following(server, after="2") as feed:
+        told = [event.event for event in await feed.until("call-settled")]
+    assert told == ["call-opened", "call-taken", "call-settled"]

@@ -56,6 +56,12 @@ class AnyStreams(MemoryStore):
     async def leave(self, seat: Seat) -> None:
         raise NotImplementedError
 
+    async def retire(self, seat: Seat) -> None:
+        raise NotImplementedError
+
+    async def is_retired(self, owner: Owner, client_id: str) -> bool:
+        return False
+
     async def expect(self, owner: Owner, client_id: str) -> None:
         raise NotImplementedError
 
@@ -254,6 +260,20 @@ async def test_a_worker_is_alive_for_as_long_as_it_renews_its_lease(
 
         await comes_true(has_lapsed)
         await other.leave()
+    finally:
+        await store.close()
+
+
+@requirement("runs:drain")
+async def test_a_worker_that_has_left_is_gone_also_for_one_that_has_just_started(cluster: Cluster) -> None:
+    store = await PostgresStore.open(cluster.address())
+    try:
+        eventlog = EventLog(store)
+        left, lapsed, other = (Membership(eventlog, lease_sec=each) for each in (60.0, -1.0, 60.0))
+        for each in (left, lapsed, other):
+            await each.renew()
+        await left.leave()
+        assert await other.gone([left.name, lapsed.name, other.name]) == {left.name}
     finally:
         await store.close()
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator
 
 import pytest
 
 from farhand.agent import execute, tool_context, worker
+from farhand.agent.keyed_calls import Waiting
 from farhand.core.event import (
     CallOpened,
     CallSettled,
@@ -34,7 +36,7 @@ from tests.requirement import requirement
 from tests.unit.agent.conftest import MakeStage
 from tests.unit.agent.failing_store import Moods
 from tests.unit.agent.hands import ask_text, open_url
-from tests.unit.agent.stage import THREAD, YES, Stage, text_in
+from tests.unit.agent.stage import PATIENCE_SEC, THREAD, YES, Stage, text_in
 
 TURNS = Settings(timeouts=Timeouts(hold_for=0.0))
 OPEN = Ask("open_url", {"url": "https://example.org"})
@@ -205,6 +207,28 @@ async def test_a_tool_that_asks_continues_though_the_end_of_its_hold_could_not_b
     await on.told(run, RunParked)
     await on.answer(await on.open_call("ask_text"), Success("this"))
     assert text_in(await on.told(run, RunFinished)) == "this"
+
+
+async def test_a_call_that_cannot_be_started_yet_is_not_logged_with_every_sweep(
+    stage: MakeStage, moods: Moods, caplog: pytest.LogCaptureFixture
+) -> None:
+    started = asyncio.Event()
+
+    @tool(needs_approval=True)
+    async def tidy() -> str:
+        """Tidy up."""
+        started.set()
+        return "tidy"
+
+    on = await stage([], tidy)
+    assert isinstance(await on.service.call("tidy", {}, thread=THREAD, key="k", within=0.0), Waiting)
+    moods.refuses = CallTaken
+    assert await on.decide(await on.open_call(), YES) == Accepted()
+    for _ in range(3):
+        await moods.fails_somebody()
+    moods.go_back()
+    await asyncio.wait_for(started.wait(), PATIENCE_SEC)
+    assert [each.message for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 @requirement("store-away:every-route")

@@ -423,6 +423,33 @@ async def test_a_worker_that_has_just_started_takes_over_at_once_what_another_on
 
 
 @requirement("runs:drain")
+async def test_a_worker_that_has_just_started_takes_over_at_once_the_calls_of_one_that_has_left(
+    hire: Hire,
+) -> None:
+    # it would not wait for the end of this test
+    slow = Settings(timeouts=Timeouts(lease=600.0))
+    begun = asyncio.Event()
+
+    @tool(idempotent=True)
+    async def dig() -> str:
+        """Dig."""
+        if not begun.is_set():
+            begun.set()
+            await asyncio.Event().wait()
+        return "gold"
+
+    one = await hire([], dig, settings=slow)
+    assert isinstance(await one.service.call("dig", {}, thread=THREAD, key="k", within=0.0), Waiting)
+    await begun.wait()
+    await one.service.close()
+    other = await hire([], dig, settings=slow)
+    async with asyncio.timeout(PATIENCE_SEC):
+        call = await other.service.attach("k")
+    assert call is not None
+    assert call.outcome == Success("gold")
+
+
+@requirement("runs:drain")
 async def test_a_worker_that_stops_hands_its_runs_over_at_once(hire: Hire) -> None:
     slow = Settings(timeouts=Timeouts(lease=600.0))
     begun = asyncio.Event()

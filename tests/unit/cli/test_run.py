@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from pathlib import Path
 
 import pytest
 
 from farhand.cli import run
-from farhand.cli.run import open_browser, opener_for
+from farhand.cli.options import ServeOptions
+from farhand.cli.run import open_browser, opener_for, serve_demo
+from farhand.errors import BadSetting
 
 DESK = {"DISPLAY": ":0"}
 
@@ -23,6 +26,23 @@ def bin_folder(tmp_path: Path) -> Path:
         )
         program.chmod(0o700)
     return tmp_path
+
+
+@pytest.mark.parametrize("starter", ["make", "shell"])
+def test_a_demo_whose_port_is_taken_names_the_options_that_can_be_typed(
+    starter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # the tests keep their own
+    monkeypatch.setattr("farhand.cli.serve.configure_logging", lambda **_: None)
+    monkeypatch.delenv("MAKELEVEL", raising=False)
+    if starter == "make":
+        monkeypatch.setenv("MAKELEVEL", "1")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        options = ServeOptions(port=str(taken.getsockname()[1]), store="memory:")
+        with pytest.raises(BadSetting) as refused:
+            serve_demo(options, opens_browser=False)
+    assert refused.value.hint.startswith("Choose another address with --host and --port.")
+    assert ("PORT=9000" in refused.value.hint) == (starter == "make")
 
 
 def test_an_opener_is_found_where_there_is_a_display(bin_folder: Path) -> None:

@@ -51,7 +51,9 @@ class Office:
         offers = tuple(ToolOffer(tool, f"Can {tool}.", {}) for tool in tools)
         await self.sessions.register(owner, Registration(client_id, offers, holder=holder))
 
-    async def ask(self, name: str, owner: Owner = ANN, *, needs_approval: bool = False) -> Call:
+    async def ask(
+        self, name: str, owner: Owner = ANN, *, needs_approval: bool = False, thread_id: str = "t1"
+    ) -> Call:
         """Opens a call of this tool."""
         tool = self.registry.get(owner, name)
         assert tool is not None
@@ -65,7 +67,7 @@ class Office:
         )
         return await self.log.decide(
             owner,
-            "t1",
+            thread_id,
             lambda thread, now: open_direct(
                 thread, opening, title="", now=now, settings=SOON, calls_left=100
             ),

@@ -25,6 +25,7 @@ class AwayStreams:
     def __init__(self) -> None:
         self.is_down = False
         self.takes_sec = 0.0
+        self.leaving_takes_sec = 0.0
         self.now = 0.0
         self.asked = 0
 
@@ -42,6 +43,12 @@ class AwayStreams:
         raise NotImplementedError
 
     async def leave(self, seat: Seat) -> None:
+        self.now += self.leaving_takes_sec
+
+    async def retire(self, seat: Seat) -> None:
+        raise NotImplementedError
+
+    async def is_retired(self, owner: Owner, client_id: str) -> bool:
         raise NotImplementedError
 
     async def expect(self, owner: Owner, client_id: str) -> None:
@@ -60,7 +67,7 @@ class AwayStreams:
 
 
 @requirement("client-tools:grace")
-@pytest.mark.parametrize("fault", ["down", "slow"])
+@pytest.mark.parametrize("fault", ["down", "slow", "slow when a stream ends"])
 async def test_after_an_outage_of_the_store_each_client_has_its_grace_period_again(
     clock: FakeClock, store: Store, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
@@ -71,7 +78,11 @@ async def test_after_an_outage_of_the_store_each_client_has_its_grace_period_aga
     await office.register("notes", "read")
     sync = asyncio.create_task(ClusterSync(office.sessions, _fail, office.log, streams).run())
     try:
-        streams.is_down, streams.takes_sec = fault == "down", 1_000.0
+        if fault == "slow when a stream ends":
+            streams.leaving_takes_sec = 1_000.0
+            office.sessions.presence.sit(Seat(ANN, "notes", 1), office.inbox())
+        else:
+            streams.is_down, streams.takes_sec = fault == "down", 1_000.0
         await streams.asked_again()
         # it is back
         streams.is_down, streams.takes_sec = False, 0.0

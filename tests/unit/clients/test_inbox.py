@@ -12,9 +12,9 @@ from farhand.core.call import Call, Phase
 from farhand.core.outcome import Success
 from farhand.core.principal import Owner
 from farhand.core.result import Accepted, Receipt, Result
-from farhand.errors import StoreDown
+from farhand.errors import StoreDown, Unreadable
 from farhand.eventlog.pubsub import client_topic, feed_topic
-from farhand.store.base import FEED_GREW, Store
+from farhand.store.base import FEED_GREW, Loaded, Store
 from farhand.testing import FakeClock
 from tests.requirement import requirement
 from tests.unit.clients.client_harness import ANN, Office, names
@@ -178,6 +178,26 @@ async def test_a_stream_stays_open_while_the_store_is_down(
         call = await office.ask("client_notes_read")
         assert await inbox.next(5) == [OfferedCall(call)]
     assert errors == []
+
+
+async def test_a_call_of_a_thread_that_cannot_be_read_keeps_no_other_from_the_client(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await office.register("notes", "read")
+    await office.ask("client_notes_read", thread_id="bad")
+    call = await office.ask("client_notes_read")
+    load = office.store.load
+
+    async def load_or_fail(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        if thread_id == "bad":
+            raise Unreadable("Row 1 of a thread's log cannot be read.")
+        return await load(owner, thread_id, after=after)
+
+    monkeypatch.setattr(office.store, "load", load_or_fail)
+    office.log.forget(ANN, "bad")
+    with office.inbox() as inbox:
+        assert await inbox.next(5) == [OfferedCall(call)]
+        assert await inbox.next(0.01) == []
 
 
 @requirement("store-away:every-route")

@@ -126,7 +126,7 @@ async def test_who_stays_away_is_dismissed_and_who_came_back_is_not(office: Offi
 
 @requirement("client-tools:grace")
 async def test_a_dismissal_that_the_store_could_not_write_is_tried_again(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    office: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("farhand.clients.reaper.RETRY_SEC", 0.01)
     dismiss = office.sessions.dismiss
@@ -145,3 +145,4 @@ async def test_a_dismissal_that_the_store_could_not_write_is_tried_again(
         await office.register("notes", "read")
         await _gone(office)
     assert refused == 3
+    assert caplog.records == [], "the store logs its outages"

@@ -11,6 +11,7 @@ from farhand.core.decide.decision import Decision
 from farhand.core.event import TextAdded
 from farhand.core.principal import Owner
 from farhand.core.state import ThreadState
+from farhand.errors import StoreDown
 from farhand.eventlog.codec import encode_snapshot, fold_loaded
 from farhand.eventlog.thread_cache import STATE_BYTES
 from farhand.eventlog.threads import Threads
@@ -86,6 +87,24 @@ async def test_a_thread_that_did_not_exist_when_it_was_read_is_read_again_if_its
     await other.flush()
     assert (other.events, other.losses) == ([], ["t1"])
     assert await other.read(ANN, "t1", lambda thread: (thread.exists, thread.title)) == (True, "2")
+
+
+async def test_threads_that_cannot_be_refreshed_while_the_store_is_down_are_not_logged_each(
+    store: SharedStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """When its notifications are cut, every cached thread is refreshed; the store logs its outages."""
+    threads = RecordingThreads(store)
+    for thread_id in ("t1", "t2"):
+        await threads.decide(ANN, thread_id, rename("1"))
+
+    async def away(owner: Owner, thread_id: str, *, after: int | None = None) -> Loaded:
+        raise StoreDown("The store is away.")
+
+    monkeypatch.setattr(store, "load", away)
+    threads.refresh_all()
+    await threads.flush()
+    assert sorted(threads.losses) == ["t1", "t2"], "their subscribers read the log"
+    assert caplog.records == []
 
 
 async def test_who_waits_for_a_thread_to_be_read_is_served_though_the_writer_is_ended(

@@ -42,7 +42,7 @@ Authenticate: TypeAlias = Callable[[HTTPConnection], Awaitable[Principal | None]
 HOOK_WITHIN_SEC = 10.0
 LONGEST_NAME = 1024
 LONGEST_SCOPE = 64
-"""Of an unknown one in the log."""
+"""How much of an unknown scope is logged."""
 
 
 class Authenticator:
@@ -236,7 +236,7 @@ class Authenticator:
             log.error("the authenticate hook did not return within %g s", HOOK_WITHIN_SEC)
             raise _hook_failed() from None
         except Misuse as error:
-            # a mistake in the hook, such as a misspelled argument: for the log, not for whoever asks
+            # a mistake in the hook, such as a misspelled argument: for the log, not for the client
             log.error("the authenticate hook failed: %s", error)
             raise _hook_failed() from None
         except FarhandError:

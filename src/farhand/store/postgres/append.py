@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from farhand.errors import StoreDown, Unreadable
 from farhand.store.base import Append, Appended, AppendResult
+from farhand.store.outage_log import OutageLog
 from farhand.store.postgres.batch import WRITE_NOTHING, AppendBatch, EncodedAppend, Key, Values
 from farhand.store.postgres.connection import (
     BY_KEY,
@@ -76,6 +77,7 @@ class AppendQueue:
         self._down_until = 0.0
         self._has_failed = False
         """Whether the last transaction failed."""
+        self._outages = OutageLog(log, "the store can be written again")
         self._busy_since = math.inf
         self._tools: set[str] = set()
 
@@ -154,6 +156,7 @@ class AppendQueue:
                 _answer(each, _down(error))
         else:
             self._has_failed = False
+            self._outages.note_success()
             for each in batch:
                 _answer(each, {append.key: results[append.key] for append in each.appends})
         finally:
@@ -219,12 +222,10 @@ class AppendQueue:
         return self._connection
 
     def _note_failure(self, batch: list[QueuedAppend], error: Exception) -> None:
-        """Logged once, until something can be written again; with a traceback if it was unexpected."""
         is_expected = isinstance(error, ConnectionLost | CommitUnknown | StatementFailed)
-        level = logging.DEBUG if self._has_failed and is_expected else logging.WARNING
         count = sum(len(each.appends) for each in batch)
         trace = None if is_expected else error
-        log.log(level, "a transaction of %d appends failed: %s", count, error, exc_info=trace)
+        self._outages.note_failure("a transaction of %d appends failed: %s", count, error, trace=trace)
         self._has_failed = True
 
 

@@ -20,6 +20,7 @@ from typing import TypeVar
 from msgspec import Struct
 
 from farhand.errors import StoreDown
+from farhand.store.outage_log import QUIET_SEC, OutageLog
 from farhand.store.postgres.connection import (
     BY_INDEX,
     Columns,
@@ -47,8 +48,6 @@ RETRY_SEC = 0.25
 """When a database that could not be reached is tried again."""
 FULL_SEC = 1.0
 """When a database that accepted no more connections is asked for one again."""
-QUIET_SEC = 10.0
-"""A failure that returns sooner is the same failure: some reads fail and others do not."""
 TRANSACTION_SEC = 60.0
 """For several statements together: each also has its own limit."""
 RUN_ATTEMPTS = 5
@@ -74,8 +73,7 @@ class Pool:
         self._is_silent = False
         """Whether the last request to the database got no answer."""
         self._is_connecting = False
-        self._is_down = False
-        self._failed_at = 0.0
+        self._outages = OutageLog(log, "the store completes requests again")
 
     async def fetch(self, sql: str, *values: object) -> list[Columns]:
         """The stored rows; empty if a value is a text that no record can hold."""
@@ -129,7 +127,7 @@ class Pool:
             connection.deadline = until
             try:
                 done = await work(connection)
-                self._note_success()
+                self._outages.note_success()
                 return done
             except TransactionConflict:
                 continue
@@ -253,19 +251,8 @@ class Pool:
         self._is_silent = True
         self._down_until = asyncio.get_running_loop().time() + RETRY_SEC
 
-    def _note_success(self) -> None:
-        if self._is_down and asyncio.get_running_loop().time() - self._failed_at > QUIET_SEC:
-            self._is_down = False
-
     def _down(self, error: Exception) -> StoreDown:
-        """Logged once, until everything has worked for a while."""
-        log.log(
-            logging.DEBUG if self._is_down else logging.WARNING,
-            "the store did not complete a request: %s",
-            error,
-        )
-        self._is_down = True
-        self._failed_at = asyncio.get_running_loop().time()
+        self._outages.note_failure("the store did not complete a request: %s", error)
         if isinstance(error, CommitUnknown):
             return StoreDown(
                 "The store did not confirm the change; it may or may not have been applied.",

@@ -47,12 +47,14 @@ ROWS_PER_TRANSACTION = 2_000
 """Rows removed in one transaction, so that appends get their turn in between."""
 FILES = 16
 """The same for files: each may be large."""
+STREAMS_KEPT_SEC = 86_400.0
+"""How long the row of a stream is kept after the stream, or its lease, has ended."""
 COUNT_SEC = 600
 """For counting what is old; only the caller that asks for it waits."""
 
 
 async def purge(pool: Pool, before: float, *, now: float) -> PurgeCount:
-    async def remove(statement: str) -> int:
+    async def remove(statement: str, before: float = before) -> int:
         async def remove_slice() -> int:
             [row] = await pool.transact(
                 lambda connection: connection.fetch(statement, before, ROWS_PER_TRANSACTION)
@@ -70,6 +72,7 @@ async def purge(pool: Pool, before: float, *, now: float) -> PurgeCount:
     await remove(PURGE_LOG)
     calls = await remove(PURGE_CALLS)
     runs = await remove(PURGE_RUNS)
+    await remove(PURGE_STREAMS, min(before, now - STREAMS_KEPT_SEC))
     return PurgeCount(
         calls=calls, runs=runs, feed_entries=news, files=await remove_in_slices(remove_some_files)
     )
@@ -140,6 +143,16 @@ PURGE_RUNS = """
     WITH gone AS (
         DELETE FROM runs WHERE (tenant, subject, run_id) IN (
             SELECT tenant, subject, run_id FROM runs WHERE ended_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
+        RETURNING 1
+    )
+    SELECT count(*) FROM gone
+"""
+
+PURGE_STREAMS = """
+    WITH gone AS (
+        DELETE FROM streams WHERE (tenant, subject, client_id) IN (
+            SELECT tenant, subject, client_id FROM streams WHERE here_until < $1
+            LIMIT $2 FOR UPDATE SKIP LOCKED)
         RETURNING 1
     )
     SELECT count(*) FROM gone

@@ -251,6 +251,10 @@ STREAM_LEAVES = f"""
     WHERE tenant = $1 AND subject = $2 AND client_id = $3 AND stream_no = $4
 """
 
+STREAM_IS_RETIRED = """
+    SELECT 1 FROM streams WHERE tenant = $1 AND subject = $2 AND client_id = $3 AND here_until = $4::float8
+"""
+
 EXPECT_STREAM = f"""
     INSERT INTO streams (tenant, subject, client_id, stream_no, here_until)
     VALUES ($1, $2, $3, 0, {NOW.format("$4")})

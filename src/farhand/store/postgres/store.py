@@ -66,6 +66,8 @@ from farhand.store.records import (
 )
 
 CACHED_TOOLS = 256
+RETIRED = 0.0
+"""Until when a stream was there whose client will not return."""
 
 
 class PostgresStore:
@@ -373,6 +375,14 @@ class PostgresStreams:
     async def leave(self, seat: Seat) -> None:
         key = (seat.owner.tenant, seat.owner.subject, seat.client_id, seat.number)
         await self._pool.fetch(queries.STREAM_LEAVES, *key, self._clock.override)
+
+    async def retire(self, seat: Seat) -> None:
+        key = (seat.owner.tenant, seat.owner.subject, seat.client_id, seat.number)
+        await self._pool.fetch(queries.STREAM_LEAVES, *key, RETIRED)
+
+    async def is_retired(self, owner: Owner, client_id: str) -> bool:
+        key = (owner.tenant, owner.subject, client_id)
+        return bool(await self._pool.fetch(queries.STREAM_IS_RETIRED, *key, RETIRED))
 
     async def expect(self, owner: Owner, client_id: str) -> None:
         await self._pool.fetch(

@@ -25,6 +25,7 @@ from typing import Any, Generic, TypeVar
 from farhand.core.principal import Owner
 from farhand.errors import StoreDown
 from farhand.store.guards import Counts, Totals
+from farhand.store.outage_log import OutageLog
 from farhand.store.sqlite.file import StoreFile, error_kind
 from farhand.store.sqlite.held_rows import HeldRows
 from farhand.store.sqlite.migrate import rewrite_header
@@ -268,6 +269,7 @@ class Writer:
         self._is_closed = False
         self._has_failed = False
         """Whether the disk refused the last transaction."""
+        self._outages = OutageLog(log, "the store can be written again")
         self._busy_since = inf
         self._ended: asyncio.Future[None] = self._loop.create_future()
         # a daemon: a program that ends without closing the store has lost nothing, and must not hang
@@ -334,6 +336,7 @@ class Writer:
                 job.run(self._writing)
             self._writing.commit()
             self._has_failed = False
+            self._outages.note_success()
         # the error of a job goes to its caller; this thread serves the others
         except Exception as error:  # noqa: BLE001
             self._writing.roll_back()
@@ -348,9 +351,7 @@ class Writer:
                 self._transact([job])
             return
         if isinstance(error, sqlite3.Error):
-            # once, until something can be written again
-            level = logging.DEBUG if self._has_failed else logging.WARNING
-            log.log(level, "a transaction of %d writes failed: %s", len(jobs), error)
+            self._outages.note_failure("a transaction of %d writes failed: %s", len(jobs), error)
             self._has_failed = self._has_failed or is_of_disk
         for job in jobs:
             job.error = _refusal(error)

@@ -96,8 +96,12 @@ async def test_a_database_that_does_not_answer_is_reported_to_be_away(
     with pytest.raises(StoreDown):
         await distant.check()
     proxy.flow()
+    monkeypatch.setattr("farhand.store.outage_log.QUIET_SEC", 0.0)
     [result] = await works(lambda: distant.append([far.new_append("t1")]))
     assert result == Appended()
+    await works(lambda: distant.load(ANN, "t1"))
+    assert caplog.text.count("can be written again") == 1
+    assert caplog.text.count("completes requests again") == 1
     assert len((await works(lambda: distant.load(ANN, "t1"))).rows) == 1
     await distant.check()
 

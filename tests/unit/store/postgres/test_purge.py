@@ -9,9 +9,11 @@ import pytest
 from farhand.core.run import RunState
 from farhand.store.base import Appended, PurgeCount
 from farhand.store.postgres import PostgresStore, connection, purge
+from farhand.testing import FakeClock
 from farhand.testing.store_laws.fixture import ANN, BOB, StoreFixture
 from tests.unit.store.postgres.store_probe import query
 
+DAY_SEC = 86_400.0
 SLOW = "(SELECT count(*) FROM pg_sleep(2)) - 1 +"
 TABLES = (
     "threads", "log", "snapshots", "calls", "runs", "feed", "files", "pieces", "file_threads",
@@ -43,6 +45,25 @@ async def test_a_purge_of_many_slices_is_whole_and_tells_what_it_removed(
         assert (await postgres.load(ANN, f"t{no}", after=0)).rows == ()
     assert await postgres.feed_span(ANN) == (15, 14)
     assert await postgres.count("bytes", "acme") == 7 * len(b"{}"), "their snapshots"
+
+
+async def test_streams_of_long_ago_are_removed_and_no_others(
+    postgres: PostgresStore, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each client, and each start of a worker, has a row of its own."""
+    monkeypatch.setattr(purge, "ROWS_PER_TRANSACTION", 2)
+    streams = postgres.streams
+    assert streams is not None
+    for no in range(5):
+        await streams.leave(await streams.arrive(ANN, f"old{no}", lease_sec=60.0))
+    clock.advance(2 * DAY_SEC)
+    await streams.arrive(ANN, "here", lease_sec=60.0)
+    await streams.leave(await streams.arrive(ANN, "left", lease_sec=60.0))
+    # not within its time to reconnect, whatever else is removed
+    await postgres.purge(before=clock.now() + 1)
+    assert [row[0] for row in await query(postgres, "SELECT client_id FROM streams ORDER BY 1")] == [
+        "here", "left",
+    ]  # fmt: skip
 
 
 async def test_two_processes_purge_while_a_third_appends_and_nothing_is_lost(
