@@ -408,9 +408,10 @@ async def test_claimable_runs_that_cannot_be_read_hide_no_others(
 async def test_leases_end_by_the_clock_of_the_database(address: str) -> None:
     store = await PostgresStore.open(address)
     fixture = StoreFixture(store, FakeClock())
+    await fixture.append("t1", thread=fixture.running(), lease=Lease("w1", store.now() + 60.0))
+    assert await store.claimable(limit=9) == []
     lease = Lease("w1", store.now() + 1.0)
     await fixture.append("t1", thread=fixture.running(), lease=lease)
-    assert await store.claimable(limit=9) == []
 
     async def is_claimable() -> bool:
         return bool(await store.claimable(limit=9))
