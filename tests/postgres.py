@@ -189,7 +189,12 @@ def _run(command: Sequence[str]) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
+    """Reserved until this process ends: no connection and no other server gets it before its server starts,
+    or while that is being restarted."""
+    reserved = socket.socket()
+    # it never listens, so a server may, if it sets this as well
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    port: int = reserved.getsockname()[1]
+    reserved.detach()
+    return port

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import httpx2
 
 from tests.fork_server import ForkedProcess, shared_fork_server
+from tests.postgres import free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 READY_WITHIN_SEC = 40.0
@@ -62,6 +63,7 @@ class FarhandProcess:
         fresh: bool = False,
     ) -> None:
         self.url = ""
+        self.port = free_port()
         self.token = secrets.token_urlsafe(24)
         self._arguments = arguments
         self._folder = folder
@@ -69,10 +71,6 @@ class FarhandProcess:
         self._fresh = fresh
         self._environment = {**environment, "FARHAND_TOKEN": self.token}
         self._process: asyncio.subprocess.Process | ForkedProcess | None = None
-
-    @property
-    def port(self) -> int:
-        return int(self.url.rpartition(":")[2])
 
     @property
     def pid(self) -> int:
@@ -102,8 +100,7 @@ class FarhandProcess:
 
     async def start(self) -> None:
         """Returns once it answers requests."""
-        port = ("--port", str(self.port) if self.url else "0")
-        arguments = (*self._arguments, *port)
+        arguments = (*self._arguments, "--port", str(self.port))
         self._process = await (self._start_fresh(arguments) if self._fresh else self._fork(arguments))
         self.url = await asyncio.wait_for(self._address(), READY_WITHIN_SEC)
 

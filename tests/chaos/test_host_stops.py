@@ -6,7 +6,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,15 +15,11 @@ from time import monotonic
 import httpx2
 import pytest
 
+from tests.postgres import free_port
 from tests.process import ROOT, environment
 
 TOKEN = "the-token-of-this-test"
 GONE_SEC = 10.0
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 @asynccontextmanager

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import httpx2
 
-from farhand.store.postgres.connection import connect, parse_address
 from tests.faces.ui_stream.page import Json, Page, user_message
 from tests.postgres import running_cluster
 from tests.process import FarhandProcess, farhand_process
+from tests.replica import wait_for_replica
 from tests.requirement import requirement
 
 AGENT = "tests.chaos.agents:agent"
@@ -80,7 +80,7 @@ async def test_a_commit_that_does_not_end_is_503_in_time_for_all_and_the_same_ag
         address = cluster.address("doubt")
         async with farhand_process(AGENT, store=address) as server, server.client() as client:
             call, second = await parked(client), await parked(client, "second")
-            await wait_for_a_replica(address, "ghost")
+            await wait_for_replica(address, "ghost")
             in_doubt = asyncio.create_task(client.post("/api/tools/ack", json=ack(call)))
             await until_not_ready(client)
             answer = await client.post("/api/tools/ack", json=ack(second))
@@ -88,7 +88,7 @@ async def test_a_commit_that_does_not_end_is_503_in_time_for_all_and_the_same_ag
             answer = await asyncio.wait_for(in_doubt, WITHIN_SEC)
             assert (answer.status_code, answer.headers["retry-after"]) == (503, "1"), answer.text
             assert "not confirmed yet whether this was stored" in answer.text
-            await wait_for_a_replica(address, "")
+            await wait_for_replica(address, "")
             await until_ready(client)
             # it was kept, though nobody could say so
             again = await client.post("/api/tools/ack", json=ack(call))
@@ -96,14 +96,6 @@ async def test_a_commit_that_does_not_end_is_503_in_time_for_all_and_the_same_ag
             # kept or not, the same again is taken
             again = await client.post("/api/tools/ack", json=ack(second))
             assert again.json()["ok"] is True
-
-
-async def wait_for_a_replica(address: str, name: str) -> None:
-    """From now on no transaction ends before it is there, too."""
-    line = await connect(parse_address(address))
-    await line.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
-    await line.execute("SELECT pg_reload_conf()")
-    await line.close()
 
 
 async def until_not_ready(client: httpx2.AsyncClient) -> None:

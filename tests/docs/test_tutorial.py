@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.chromium import chromium
+from tests.postgres import free_port
 from tests.requirement import requirement
 
 PAGE = (Path(__file__).parents[2] / "docs/tutorial/your-first-agent.md").read_text()
@@ -31,9 +31,7 @@ class Reader:
     """Someone who follows the page in a folder of their own, on a free port instead of 8787."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.folder = folder
         own = {name: value for name, value in os.environ.items() if not name.startswith(("COV_", "FARHAND_"))}
         homes = {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}

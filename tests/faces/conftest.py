@@ -12,6 +12,7 @@ import pytest
 from farhand.agent.agent import Agent
 from farhand.clients.registry import ClientTools
 from farhand.core.settings import Settings
+from farhand.faces.ui_stream import sockets
 from farhand.server.auth.authenticator import Authenticate
 from farhand.store.base import Store
 from tests.faces.served import Options, Served, served
@@ -52,3 +53,9 @@ async def serve() -> AsyncIterator[Serve]:
             return await stack.enter_async_context(served(agent, Options(**options)))
 
         yield start
+
+
+@pytest.fixture
+def time_for_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An output that follows its approval on a socket comes in time on a busy machine as well."""
+    monkeypatch.setattr(sockets, "OUTPUT_GRACE_SEC", 3.0)

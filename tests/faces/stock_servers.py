@@ -16,6 +16,7 @@ from starlette.requests import HTTPConnection
 from farhand import Agent, Principal, create_app
 from farhand.core.principal import DEFAULT_SCOPES
 from tests.guards.counted_round_trip import OneCall, open_url
+from tests.postgres import free_port
 
 READY_WITHIN_SEC = 60
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,8 +51,7 @@ OLDEST_AT = Path(sys.prefix) / "oldest-server"
 @contextmanager
 def running(server: str) -> Iterator[int]:
     """The port of this server once it answers."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
+    port = free_port()
     command = [part.format(port=port) for part in SERVERS[server]]
     folders = [str(ROOT)]
     if server.startswith(OLDEST):

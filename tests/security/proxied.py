@@ -10,7 +10,6 @@ import asyncio
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from farhand import Agent, ScriptedModel, create_app
 from farhand.auth import ProxyHeader
+from tests.postgres import free_port
 
 READY_WITHIN_SEC = 30
 
@@ -89,7 +89,7 @@ async def nginx(behind: int) -> AsyncIterator[int]:
 async def _running(configuration: str, behind: int, program: str, *arguments: str) -> AsyncIterator[int]:
     """The port of a proxy that answers."""
     with tempfile.TemporaryDirectory(prefix="farhand-proxy-") as folder:
-        port = _free_port()
+        port = free_port()
         text = configuration.format(port=port, behind=behind, folder=folder)
         process = _start(program, arguments, Path(folder), text)
         try:
@@ -129,9 +129,3 @@ async def _answers(port: int, process: subprocess.Popen[bytes]) -> None:
         else:
             writer.close()
             return
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port

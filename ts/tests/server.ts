@@ -3,6 +3,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { until } from "./until.ts";
@@ -10,7 +11,6 @@ import { until } from "./until.ts";
 const ROOT = resolve(import.meta.dirname, "../..");
 const VENV = process.env["VENV"] ?? ".venv";
 const FARHAND = join(isAbsolute(VENV) ? VENV : join(ROOT, VENV), "bin/farhand");
-const ADDRESS = /http:\/\/127\.0\.0\.1:(\d+)/;
 const ENDS_WITHIN_MS = 12_000;
 
 export interface Execution {
@@ -22,10 +22,9 @@ export class Server {
   readonly #room = mkdtempSync(join(tmpdir(), "farhand-"));
   #process: ChildProcess | undefined;
   #log = "";
-  #port = 0;
 
   static async start(settings: Readonly<Record<string, string>> = {}, { asksForToken = false } = {}): Promise<Server> {
-    const server = new Server(settings, asksForToken);
+    const server = new Server(await freePort(), settings, asksForToken);
     mkdirSync(join(server.#room, "gates"));
     await server.start().catch(async (error: unknown) => {
       await server.close();
@@ -35,16 +34,13 @@ export class Server {
   }
 
   private constructor(
+    readonly port: number,
     private readonly settings: Readonly<Record<string, string>>,
     private readonly asksForToken: boolean,
   ) {}
 
   get url(): string {
-    return `http://127.0.0.1:${this.#port}`;
-  }
-
-  get port(): number {
-    return this.#port;
+    return `http://127.0.0.1:${this.port}`;
   }
 
   /** What it printed: for a test that failed. */
@@ -52,7 +48,7 @@ export class Server {
     return this.#log;
   }
 
-  /** On the same port as before, if it ran before. */
+  /** On the same port each time. */
   async start(): Promise<void> {
     this.#log = "";
     const started = spawn(FARHAND, this.#command(), {
@@ -68,12 +64,10 @@ export class Server {
     const kill = () => started.kill("SIGKILL");
     process.once("exit", kill);
     started.once("exit", () => process.off("exit", kill));
-    await until(() => ADDRESS.test(this.#log) || started.exitCode !== null, "the server's address", 45_000);
-    const address = ADDRESS.exec(this.#log);
-    if (address?.[1] === undefined || started.exitCode !== null) {
+    await until(() => this.#log.includes(this.url) || started.exitCode !== null, "the server's address", 45_000);
+    if (started.exitCode !== null) {
       throw new Error(`farhand run did not start:\n${this.#log}`);
     }
-    this.#port = Number(address[1]);
     await until(async () => (await fetch(`${this.url}/healthz`)).status < 500, "an answer of the server");
   }
 
@@ -126,6 +120,19 @@ export class Server {
     const agent = join(ROOT, "tests/browser/server_agent.py:agent");
     const store = `sqlite:///${join(this.#room, "farhand.db")}`;
     const credentials = this.asksForToken ? [] : ["--open"];
-    return ["run", agent, "--port", String(this.#port), "--store", store, ...credentials];
+    return ["run", agent, "--port", String(this.port), "--store", store, ...credentials];
   }
+}
+
+/** None of those that the system gives away by itself: nobody else gets it while the server is restarted. */
+async function freePort(): Promise<number> {
+  const port = 10_000 + Math.floor(Math.random() * 20_000);
+  const probe = createServer();
+  const isFree = new Promise<boolean>((tell) => probe.once("listening", () => tell(true)).once("error", () => tell(false)));
+  probe.listen(port, "127.0.0.1");
+  if (!(await isFree)) {
+    return freePort();
+  }
+  await new Promise((closed) => probe.close(closed));
+  return port;
 }

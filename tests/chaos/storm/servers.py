@@ -14,6 +14,7 @@ import httpx2
 from tests.chaos.fault_proxy import FaultProxy
 from tests.chaos.storm.director import Fault
 from tests.fork_server import ForkedProcess, ForkServer, own_fork_server
+from tests.postgres import free_port
 from tests.process import environment
 
 AGENT = "tests.chaos.storm.agent"
@@ -60,7 +61,7 @@ class Server:
         hands: int = 1,
         agent: str = AGENT,
     ) -> None:
-        self.port = 0
+        self.port = free_port()
         self._fork_server = fork_server
         self._out = folder / f"server-{number}.out"
         self._arguments = ["run", f"{agent}:agent", "--store", store]
@@ -84,7 +85,6 @@ class Server:
         for _ in range(STARTS):
             self._process = await self._fork_server.start(arguments, self._environment, self._out)
             if await self._process.ready():
-                self.port = self._process.port
                 return
         raise AssertionError(f"it does not start: {self.errors[-2000:]}")
 

@@ -189,6 +189,7 @@ async def test_an_approval_and_the_output_that_comes_with_it_are_answered_togeth
 
 @requirement("ui-stream:frontend-approval")
 @pytest.mark.parametrize("way", ["message", "tool_result"])
+@pytest.mark.usefixtures("time_for_outputs")
 async def test_an_eager_page_sends_its_output_right_behind_the_approval_on_the_open_socket(
     serve: Serve, way: str
 ) -> None:
@@ -326,6 +327,7 @@ async def test_approvals_in_sequence_take_an_exchange_each_and_outputs_come_when
 
 
 @requirement("ui-stream:frontend-approval")
+@pytest.mark.usefixtures("time_for_outputs")
 async def test_one_exchange_at_a_time_and_a_ping_is_answered_meanwhile(serve: Serve) -> None:
     agent, _ = agent_of(PHOTO)
     served = await serve(agent)
@@ -371,6 +373,7 @@ async def test_one_exchange_at_a_time_and_a_ping_is_answered_meanwhile(serve: Se
         "returns a number",
     ],
 )
+@pytest.mark.usefixtures("time_for_outputs")
 async def test_a_string_that_holds_json_is_read_for_a_tool_that_does_not_return_text(
     serve: Serve, way: str, asked: Ask, sent: Json, read_as: Json
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from farhand import Agent, ScriptedModel, tool
 from farhand.core.call import Call
+from farhand.core.event import CallOpened
 from farhand.core.principal import LOCAL
 from tests.faces.client_tools.program import Json, Program, eventually, ready
 from tests.faces.conftest import Serve
@@ -58,6 +59,16 @@ async def asked(server: Served) -> Call:
     return call
 
 
+async def only_call(server: Served) -> Call:
+    """Open or not."""
+    [opened] = [
+        news.event for news in await server.service.log.feed(LOCAL) if isinstance(news.event, CallOpened)
+    ]
+    call = await server.service.log.get_call(LOCAL, opened.call_id)
+    assert call is not None
+    return call
+
+
 async def approve(server: Served, call: Call) -> tuple[int, Json]:
     assert call.approval is not None
     yes = {"approvalId": call.approval.approval_id, "approved": True}
@@ -89,11 +100,10 @@ async def test_the_callers_time_is_over_also_while_a_person_is_asked_and_the_cal
     scene = Erasing()
     server = await serve(scene.agent, store=store)
     since = time.monotonic()
-    async with asyncio.TaskGroup() as group:
-        called = group.create_task(erase(server, timeout=300))
-        call = await asked(server)
+    answer = await erase(server, timeout=300)
     assert time.monotonic() - since >= 0.3
-    answer = called.result()
+    # afterwards: on a busy machine its time may be over before anybody has seen it open
+    call = await only_call(server)
     assert (answer.status_code, answer.json()["error"]["code"]) == (504, "TIMEOUT")
     assert "callID" not in answer.json()["error"]
     assert answer.json()["error"]["message"] == (

@@ -29,7 +29,7 @@ async def _without_tools(program: Program) -> None:
 
 @requirement("client-tools:grace")
 async def test_tools_leave_after_the_grace_from_the_loss_of_the_last_stream(serve: Serve, store: str) -> None:
-    server = await serve(Agent(QUIET), store=store, settings=soon(client_grace=0.3))
+    server = await serve(Agent(QUIET), store=store, settings=soon())
     notes = Program(server.http)
     async with ready(notes, "read"):
         assert len(await notes.tools()) == 1
@@ -227,7 +227,9 @@ async def test_after_a_restart_the_grace_counts_from_readiness(
 ) -> None:
     first = await serve(Agent(QUIET), store=file_store)
     async with asyncio.TaskGroup() as group:
-        async with ready(Program(first.http), "read", graceSec=1) as notes:
+        # it has time to come back; the one that does not is waited for
+        grace = 60 if comes_back else 1
+        async with ready(Program(first.http), "read", graceSec=grace) as notes:
             cut = group.create_task(_execute_until_cut(notes.program))
             request = await notes.stream.request()
             await first.stop()

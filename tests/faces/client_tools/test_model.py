@@ -222,10 +222,8 @@ async def test_a_run_that_a_restart_interrupted_continues_with_its_client(
 @requirement("client-tools:execute")
 async def test_a_client_that_does_not_answer_is_a_timeout_for_the_model(serve: Serve) -> None:
     server = await serve(asks(READ), settings=soon(client_call=0.2))
-    async with ready(Program(server.http), "read") as notes, asyncio.TaskGroup() as group:
-        answer = group.create_task(chat(server.http))
-        await notes.stream.request()
-    assert said(answer.result()) == '{"status":"timeout"}'
+    async with ready(Program(server.http), "read"):
+        assert said(await chat(server.http)) == '{"status":"timeout"}'
 
 
 async def test_the_registry_answers_every_look_up(serve: Serve) -> None:

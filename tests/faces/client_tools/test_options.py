@@ -59,7 +59,7 @@ async def test_a_parameter_for_the_time_lets_the_model_choose_it(serve: Serve, n
 async def test_a_tool_that_reports_progress_is_not_cut_off(serve: Serve, store: str) -> None:
     server = await serve(Agent(QUIET), store=store)
     async with (
-        ready(Program(server.http), a_tool("read", timeoutSec=1)) as notes,
+        ready(Program(server.http), a_tool("read", timeoutSec=3)) as notes,
         asyncio.TaskGroup() as group,
     ):
         executed = group.create_task(notes.program.execute("read", {"text": "a"}))
@@ -81,7 +81,7 @@ async def test_a_tool_that_reports_progress_is_not_cut_off(serve: Serve, store: 
 async def test_a_sign_of_life_that_is_no_progress_keeps_the_request_and_not_its_time(serve: Serve) -> None:
     server = await serve(Agent(QUIET))
     async with (
-        ready(Program(server.http), a_tool("read", timeoutSec=1)) as notes,
+        ready(Program(server.http), a_tool("read", timeoutSec=5)) as notes,
         asyncio.TaskGroup() as group,
     ):
         executed = group.create_task(notes.program.execute("read", {"text": "a"}))
@@ -93,7 +93,7 @@ async def test_a_sign_of_life_that_is_no_progress_keeps_the_request_and_not_its_
     assert executed.result().status_code == 504
     over = await server.service.log.get_call(LOCAL, before.call_id)
     assert over is not None
-    assert over.outcome == TimedOut(1.0)
+    assert over.outcome == TimedOut(5.0)
     assert (await server.http.post("/client-tools/progress", json=body)).status_code == 410
 
 

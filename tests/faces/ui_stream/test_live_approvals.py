@@ -129,6 +129,8 @@ async def _has_its_yes(served: Served, call_id: str) -> None:
 
 
 @requirement("live:frontend-approval")
+@pytest.mark.slow
+@pytest.mark.usefixtures("time_for_outputs")
 async def test_an_output_that_came_another_way_in_that_moment_is_shown_in_the_open_exchange(
     serve: Serve,
 ) -> None:
@@ -143,6 +145,8 @@ async def test_an_output_that_came_another_way_in_that_moment_is_shown_in_the_op
 
 
 @requirement("live:frontend-approval")
+@pytest.mark.slow
+@pytest.mark.usefixtures("time_for_outputs")
 async def test_a_bad_output_in_that_moment_is_an_error_and_the_exchange_ends_by_itself(serve: Serve) -> None:
     async with live(await serve(Scene(once(PHOTO)).agent)) as held:
         await approved(held)

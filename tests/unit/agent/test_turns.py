@@ -85,6 +85,7 @@ async def test_an_approval_and_an_output_in_one_message_are_both_accepted(stage:
     assert call.approval.by == {"plan": "pro"}
 
 
+@pytest.mark.slow
 async def test_an_approval_alone_waits_for_the_output_that_may_follow(stage: MakeStage) -> None:
     on = await stage([PHOTO, _tell], take_photo, settings=TURNS)
     await on.told(await on.say("photo"))
@@ -94,7 +95,7 @@ async def test_an_approval_alone_waits_for_the_output_that_may_follow(stage: Mak
     turns = on.service.turns
     async with asyncio.TaskGroup() as group:
         approved = group.create_task(
-            turns.take(ME, THREAD, CallAnswers((yes,), (call.call_id,)), output_grace=0.3)
+            turns.take(ME, THREAD, CallAnswers((yes,), (call.call_id,)), output_grace=2.0)
         )
         await comes_true(lambda: _is_ready(on, call.call_id))
         await turns.answer_call(ME, Result(call_id=call.call_id, outcome=Success("a photo")))

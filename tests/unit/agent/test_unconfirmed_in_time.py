@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
 from typing import TypeAlias
 
 import pytest
@@ -17,8 +17,8 @@ from farhand.errors import StoreDown
 from farhand.models.scripted import Ask
 from farhand.store import base
 from farhand.store.postgres import PostgresStore
-from farhand.store.postgres.connection import connect, parse_address
 from tests.postgres import running_cluster
+from tests.replica import wait_for_replica
 from tests.unit.agent.hands import open_url
 from tests.unit.agent.stage import Stage, comes_true, text_in
 
@@ -33,46 +33,23 @@ async def doubtful() -> AsyncIterator[tuple[Stage, Replica]]:
         address = cluster.address("doubt")
         on = Stage(await PostgresStore.open(address), SystemClock(), [OPEN, "Thanks."], open_url)
         await on.service.open()
-
-        async def wait_for_replica(name: str) -> None:
-            admin = await connect(parse_address(address))
-            await admin.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{name}'")
-            await admin.execute("SELECT pg_reload_conf()")
-            await admin.close()
-            if name:
-                # the database follows the new setting a moment later
-                await comes_true(lambda: _waits_for_replica(address))
-
-        yield on, wait_for_replica
+        yield on, partial(wait_for_replica, address)
         await on.service.close()
-
-
-async def _waits_for_replica(address: str) -> bool:
-    """Whether a commit does not return."""
-    probe = await connect(parse_address(address))
-    try:
-        async with asyncio.timeout(0.2):
-            await probe.execute("SELECT pg_logical_emit_message(true, 'probe', '')")
-    except TimeoutError:
-        return True
-    finally:
-        probe.abort()
-    return False
 
 
 async def test_whoever_brings_a_result_is_told_in_time_and_the_same_again_is_repeated(
     doubtful: tuple[Stage, Replica], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on, wait_for_replica = doubtful
+    on, wait_for = doubtful
     run = await on.say("go")
     await on.told(run)
     result = Result(call_id=(await on.open_call()).call_id, outcome=Success({"viewKey": "v"}))
     with monkeypatch.context() as impatient:
         impatient.setattr(base, "SOON_SEC", 0.3)
-        await wait_for_replica("ghost")
+        await wait_for("ghost")
         with pytest.raises(StoreDown, match="not confirmed yet whether this was stored"):
             await on.service.desk.settle(LOCAL, result)
-    await wait_for_replica("")
+    await wait_for("")
     receipts: list[Receipt] = []
 
     async def is_told() -> bool:
@@ -90,13 +67,13 @@ async def test_whoever_brings_a_result_is_told_in_time_and_the_same_again_is_rep
 async def test_a_message_whose_beginning_is_in_doubt_is_answered_once(
     doubtful: tuple[Stage, Replica], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on, wait_for_replica = doubtful
+    on, wait_for = doubtful
     with monkeypatch.context() as impatient:
         impatient.setattr(base, "SOON_SEC", 0.3)
-        await wait_for_replica("ghost")
+        await wait_for("ghost")
         with pytest.raises(StoreDown, match="not confirmed yet whether this was stored"):
             await on.say("go", message_id="m1", hold_for=30.0)
-    await wait_for_replica("")
+    await wait_for("")
 
     async def is_asked() -> bool:
         """By itself, and long before its lease is over."""

@@ -6,22 +6,22 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+from tests.postgres import free_port
+
 
 class Relay:
     """`url` leads to the server as long as the relay is up."""
 
     def __init__(self, port: int) -> None:
-        self.url = ""
         self.connections = 0
         self._port = port
         self._writers: set[asyncio.StreamWriter] = set()
         self._server: asyncio.Server | None = None
-        self._own_port = 0
+        self._own_port = free_port()
+        self.url = f"http://127.0.0.1:{self._own_port}"
 
     async def up(self) -> None:
         self._server = await asyncio.start_server(self._relay, "127.0.0.1", self._own_port)
-        self._own_port = self._server.sockets[0].getsockname()[1]
-        self.url = f"http://127.0.0.1:{self._own_port}"
 
     async def down(self) -> None:
         """Nobody gets through, and whoever was connected no longer is."""

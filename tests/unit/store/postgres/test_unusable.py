@@ -100,7 +100,7 @@ async def test_when_the_database_falls_silent_a_read_gives_up_once_and_the_next_
         await store.load(ANN, "t1")
         between.hang()
         # far below what one command and one connection may take together
-        async with asyncio.timeout(4.0):
+        async with asyncio.timeout(connection.COMMAND_SEC):
             with pytest.raises(StoreDown):
                 await store.load(ANN, "t1")
         tried = between.connections

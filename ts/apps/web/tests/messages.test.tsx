@@ -37,7 +37,7 @@ it("what is nested deeper than anybody reads is shown as it was written", async 
   expect(shown(`${"> ".repeat(20)}deep`).querySelectorAll("blockquote")).toHaveLength(20);
   for (const text of [`${"> ".repeat(200)}deep`, `${"- ".repeat(200)}deep`]) {
     const page = await act(async () => shown(`Before.\n\n${text}\n\nAfter.`));
-    await vi.waitFor(() => expect(page.querySelector("pre")?.textContent).toContain(text));
+    await vi.waitFor(() => expect(page.querySelector("pre")?.textContent).toContain(text), 20_000);
     expect(page.querySelector("blockquote, li")).toBeNull();
     expect([...page.querySelectorAll("p")].map(({ textContent }) => textContent)).toContain("After.");
   }

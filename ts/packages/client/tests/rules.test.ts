@@ -139,7 +139,7 @@ it("a page that was not loaded over https can conversation, too: a browser gives
   const bodies: string[] = [];
   const thread = new LiveThread({ threadId: "t", storage: null, fetch: (_, init) => (bodies.push(String(init?.body)), Promise.reject(new TypeError("away"))) });
   thread.send("Hello");
-  await vi.waitFor(() => expect(bodies).toHaveLength(1));
+  await vi.waitFor(() => expect(bodies).toHaveLength(1), 20_000);
   thread.close();
   expect(JSON.parse(bodies[0] ?? "")).toMatchObject({ messages: [{ id: "7-7-7-7" }] });
 });

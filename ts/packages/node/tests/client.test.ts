@@ -134,11 +134,12 @@ it("only so many handlers run at a time", async () => {
 it("people who watch see the progress of a call, and progress renews its deadline", async () => {
   requirement("node:progress");
   const { call, clientID } = await program((client) => {
-    client.tool("work", { description: "Work.", parameters: {}, timeoutSec: 1 }, async (_, { progress }) => {
+    client.tool("work", { description: "Work.", parameters: {}, timeoutSec: 4 }, async (_, { progress }) => {
       for (let part = 1; part <= 6; part += 1) {
         // of what is said in quick succession the last is told
         Array.from({ length: 100 }, (_, index) => progress(`part ${part}, ${index}`));
-        await new Promise((wake) => setTimeout(wake, 400));
+        // together longer than its time, and each of them far shorter: the machine may be busy
+        await new Promise((wake) => setTimeout(wake, 1_000));
       }
       return "done";
     });

@@ -1,11 +1,14 @@
 // Cards and words of a page's own, marks of approvals, and a card that the page hides.
 import { type Call, httpOf } from "@farhand/client";
-import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { act, cleanup, configure, fireEvent, render, screen } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { requirement } from "../../../tests/requirement.ts";
 import { type CardHost, CardHostProvider, CardList, type CardProps, type CardView, Rows, ToolCard } from "../src/index.ts";
 import { pressesAre } from "./trust.ts";
+
+// as long as any other wait: the machine may be busy
+configure({ asyncUtilTimeout: 20_000 });
 
 let answers: unknown[] = [];
 let asked: string[] = [];
@@ -114,7 +117,7 @@ it("a call that was always allowed says so, and that is taken back there", async
   expect(document.body.textContent).toContain("always allowed · undo");
   fireEvent.click(undo!);
   // the other call of the same tool says so, too
-  await vi.waitFor(() => expect(screen.getAllByText("asks again")).toHaveLength(2));
+  await vi.waitFor(() => expect(screen.getAllByText("asks again")).toHaveLength(2), 20_000);
   expect(asked).toContain("DELETE http://127.0.0.1:9/api/chat/t%201/allowed/delete_file");
   // a later call says that it was allowed again
   allowed = ["delete_file"];
