@@ -39,7 +39,7 @@ async def http(port: int) -> AsyncIterator[httpx2.AsyncClient]:
         base_url=f"http://127.0.0.1:{port}",
         headers={"authorization": ADA},
         timeout=60,
-        # hypercorn closes a connection whose request was refused before its body was read, and does not say so
+        # after a request that was refused before its body was read, hypercorn closes without a word
         limits=httpx2.Limits(max_keepalive_connections=0),
         trust_env=False,
         verify=False,
